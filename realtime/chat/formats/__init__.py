@@ -1,0 +1,1 @@
+"""One file per shape that other people give a conversation."""

@@ -1,0 +1,1 @@
+"""The session as a machine: no loop, clock, thread, codec or socket."""

@@ -1,0 +1,66 @@
+"""What a model can do, as data.
+
+Owns: `ModelCapabilities`. Code asks a flag of it, never a provider's name or class. Never acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ModelCapabilities"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCapabilities:
+    """What one model can do, from what its provider publishes."""
+
+    model: str = ""
+    """The model's name at its provider."""
+    input_rate_hz: int = 24_000
+    """Sample rate of the PCM16 mono audio it takes."""
+    output_rate_hz: int = 24_000
+    """Sample rate of the PCM16 mono audio it gives."""
+    supports_audio_input: bool = True
+    """It takes audio."""
+    supports_image_input: bool = True
+    """It takes pictures as conversation items."""
+    supports_text_output: bool = True
+    """It can answer in text instead of speech."""
+    supports_tools: bool = True
+    """It calls functions."""
+    supports_truncation: bool = True
+    """A spoken item can be cut to what was heard."""
+    supports_item_deletion: bool = True
+    """Items can be deleted from the provider's conversation."""
+    supports_own_item_ids: bool = True
+    """Items created by us keep the ids that we give them (at most `max_item_id_length` characters)."""
+    max_item_id_length: int = 32
+    """Longest item id of ours that it accepts."""
+    supports_session_seeding: bool = True
+    """Earlier messages can be put into a new conversation."""
+    supports_seeding_images: bool = True
+    """Earlier pictures can be put into a new conversation."""
+    supports_seeding_audio: bool = False
+    """Earlier user audio can be put into a new conversation."""
+    supports_resumption: bool = False
+    """A dropped conversation can be taken up again by a handle of the provider's."""
+    reports_item_order: bool = True
+    """It says where each item joined its conversation (`ItemAdded`)."""
+    reports_speech_boundaries: bool = True
+    """It says when the user's speech began and ended, in its own audio time."""
+    reports_input_transcripts: bool = True
+    """It transcribes the user's speech when asked to."""
+    reports_usage_fraction: bool = False
+    """It reports how full its context window is."""
+    cancels_on_barge_in: bool = True
+    """It cancels its own response when it hears the user speak (with server turn detection)."""
+    context_window: int | None = None
+    """Tokens of its context window; None if not published."""
+    max_session_seconds: float | None = None
+    """How long one connection may live; None if without bound."""
+    max_message_bytes: int = 15_000_000
+    """Largest wire message that it accepts."""
+    max_image_bytes: int | None = None
+    """Largest encoded picture that it accepts; None: only `max_message_bytes` bounds it."""
+    image_price: str = "openai-tiles"
+    """Which rule of `realtime.chat.tokens` prices its pictures."""

@@ -1,0 +1,1 @@
+"""Synchronous work on frames and samples: pictures to JPEG, audio to PCM."""

@@ -1,0 +1,1 @@
+"""One file per provider: its capabilities, wire format and connection."""

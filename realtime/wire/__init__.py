@@ -1,0 +1,1 @@
+"""Pure translation between a provider's messages and the core's vocabulary."""
