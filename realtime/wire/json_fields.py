@@ -1,0 +1,150 @@
+"""Reads and writes the JSON of wire messages without trusting it.
+
+Owns: the one parser and writer of wire messages, and the readers that take a field if it is what it should be and a
+default if it is not. Used by every wire format, by the local server and by `realtime.testing`. Never acts.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from realtime.errors import ModelError
+
+__all__ = [
+    "JsonObject",
+    "count_of",
+    "decode_base64",
+    "dump_message",
+    "encode_base64",
+    "flag_of",
+    "list_of",
+    "number_of",
+    "object_of",
+    "objects_of",
+    "optional_text_of",
+    "parse_message",
+    "strings_of",
+    "text_of",
+    "whole_text",
+]
+
+JsonObject = dict[str, Any]
+"""A JSON object as it was parsed: any field may be missing or of another type than its name says."""
+
+MALFORMED = "malformed_message"
+"""Code of the `ModelError` for a wire message that cannot be read at all."""
+
+
+def parse_message(data: str | bytes) -> JsonObject:
+    """Parse one wire message.
+
+    Args:
+        data: A text message, or a binary one that holds UTF-8.
+
+    Raises:
+        ModelError: With code ``malformed_message``, if it is no JSON object.
+    """
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"a wire message is no JSON: {error}", code=MALFORMED) from None
+    if not isinstance(value, dict):
+        raise ModelError(f"a wire message is a JSON {type(value).__name__}, no object", code=MALFORMED)
+    return cast("JsonObject", value)
+
+
+def dump_message(message: Mapping[str, Any]) -> str:
+    """Write one wire message: compact, characters as themselves, lone surrogates replaced (behaviour.md F9)."""
+    return whole_text(json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+
+
+def whole_text(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def encode_base64(data: bytes) -> str:
+    """Write bytes as base64."""
+    # hot path: every chunk of input audio
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def decode_base64(text: str) -> bytes | None:
+    """Read base64, also unpadded, url-safe or broken over lines; None if it is none."""
+    # hot path: every chunk of reply audio
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except ValueError:
+        pass
+    try:
+        plain = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
+        return binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
+    except ValueError:
+        return None
+
+
+def text_of(message: Mapping[str, Any], key: str, default: str = "") -> str:
+    """The string under a key, or `default`."""
+    value = message.get(key)
+    return whole_text(value) if isinstance(value, str) else default
+
+
+def optional_text_of(message: Mapping[str, Any], key: str) -> str | None:
+    """The string under a key; None if there is none or it is empty."""
+    return text_of(message, key) or None
+
+
+def count_of(message: Mapping[str, Any], key: str, default: int = 0) -> int:
+    """The whole number of at least 0 under a key, or `default`; a float is rounded."""
+    value = message.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return default
+    if not 0 <= value < 1 << 53:  # also refuses NaN
+        return default
+    return round(value)
+
+
+def number_of(message: Mapping[str, Any], key: str) -> float | None:
+    """The finite number under a key, or None."""
+    value = message.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not -(1 << 53) < value < 1 << 53:
+        return None
+    return float(value)
+
+
+def flag_of(message: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+    """The boolean under a key, or `default`."""
+    value = message.get(key)
+    return value if isinstance(value, bool) else default
+
+
+def object_of(message: Mapping[str, Any], key: str) -> JsonObject:
+    """The object under a key, or an empty one."""
+    value = message.get(key)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def list_of(message: Mapping[str, Any], key: str) -> list[Any]:
+    """The list under a key, or an empty one."""
+    value = message.get(key)
+    found: list[Any] = value if isinstance(value, list) else []
+    return found
+
+
+def objects_of(message: Mapping[str, Any], key: str) -> list[JsonObject]:
+    """The objects in the list under a key; whatever else is in it is left out."""
+    return [cast("JsonObject", value) for value in list_of(message, key) if isinstance(value, dict)]
+
+
+def strings_of(message: Mapping[str, Any], key: str) -> dict[str, str]:
+    """The string members of the object under a key."""
+    return {name: value for name, value in object_of(message, key).items() if isinstance(value, str)}
