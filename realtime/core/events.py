@@ -44,7 +44,7 @@ __all__ = [
     "TurnLatency",
 ]
 
-KeepReason = Literal["first", "schedule", "change", "max_gap", "end_of_turn", "look"]
+KeepReason = Literal["first", "schedule", "max_gap", "end_of_turn", "look"]
 """Why a frame was kept: the first of its source; its time in the schedule had come and it differed; nothing had been
 kept for `max_gap_seconds`; the user's turn ended; somebody asked for it."""
 SkipReason = Literal["not_due", "unchanged", "stale", "encode_failed", "replaced", "image_limit", "closed"]

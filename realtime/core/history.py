@@ -1,0 +1,320 @@
+"""Where each message stands (behaviour.md H0–H3, H5).
+
+Owns: the places, in the order of the provider's conversation; each is open (something is still missing), final, or void
+(it became nothing). Messages become visible — join the history and the context — when everything before them is final,
+and then never move. A tool's result is the one exception: it stands right behind the response that called it.
+Driven by `SessionMachine` and its parts. Never decides what a message says.
+
+The places are a linked list with an index by item id, so that every operation is O(1) (a snapshot is O(n)).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from enum import Enum
+
+from realtime.chat.context import ContextEntry, ContextLease
+from realtime.chat.messages import ChatMessage
+from realtime.core.effects import Effects
+from realtime.core.events import MessageCommitted
+
+__all__ = ["History", "Place", "PlaceState"]
+
+TRANSCRIPT_PATIENCE_SECONDS = 30.0
+"""How long a spoken turn without its transcript holds back what is final behind it (behaviour.md H2)."""
+_REMEMBERED_IDS = 1024
+"""Ids of places that are gone, so that a replayed report does not make them anew."""
+
+
+class PlaceState(Enum):
+    """How far a place is."""
+
+    OPEN = "open"
+    FINAL = "final"
+
+
+class Place:
+    """One place in the conversation. Handed out by `History`; its fields are read by everyone, set by `History`."""
+
+    __slots__ = (
+        "entry",
+        "following",
+        "is_new",
+        "item_ids",
+        "message",
+        "preceding",
+        "round_id",
+        "settled_at",
+        "state",
+        "visible",
+        "waits_for_transcript",
+    )
+
+    def __init__(self, item_ids: tuple[str, ...]) -> None:
+        self.item_ids = item_ids
+        """The provider's items that it stands for."""
+        self.message: ChatMessage | None = None
+        """What it says; None while open, or if it became nothing."""
+        self.state = PlaceState.OPEN
+        self.visible = False
+        """Whether its message is in the history."""
+        self.entry: ContextEntry | None = None
+        """Its place in the context; None if it is not visible or the window trimmed it."""
+        self.round_id: str | None = None
+        """The response, if it is a tool call or a result: those stay together."""
+        self.settled_at: float | None = None
+        """When it became final."""
+        self.waits_for_transcript = False
+        """Whether what it waits for is the user's words."""
+        self.is_new = True
+        """False for seeded messages."""
+        self.preceding: Place | None = None
+        self.following: Place | None = None
+
+
+class History:
+    """The places of one session."""
+
+    def __init__(self, lease: ContextLease, effects: Effects) -> None:
+        """Take over a context; what it holds already is seeded, visible and not new."""
+        self._lease = lease
+        self._effects = effects
+        self._head = Place(())
+        self._head.state, self._head.visible = PlaceState.FINAL, True
+        self._tail = self._head
+        self._frontier = self._head
+        self._by_item: dict[str, Place] = {}
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        self.visible_count = 0
+        """Messages in the history."""
+        self.revision = 0
+        """Rises with every change of the history."""
+        for entry in lease.entries():
+            place = Place((entry.message.message_id,) if entry.message.message_id else ())
+            place.message, place.entry, place.is_new = entry.message, entry, False
+            place.state, place.visible = PlaceState.FINAL, True
+            if entry.message.tool_calls or entry.message.tool_call_id:
+                place.round_id = _seeded_round(entry.message)
+            self._link(place, self._tail)
+            self._frontier = place
+            self.visible_count += 1
+
+    # -- places -----------------------------------------------------------------------------------------------------
+
+    def _link(self, place: Place, behind: Place) -> None:
+        place.preceding, place.following = behind, behind.following
+        if behind.following is None:
+            self._tail = place
+        else:
+            behind.following.preceding = place
+        behind.following = place
+        for item_id in place.item_ids:
+            self._by_item[item_id] = place
+
+    def _unlink(self, place: Place) -> None:
+        before, after = place.preceding, place.following
+        assert before is not None
+        before.following = after
+        if after is None:
+            self._tail = before
+        else:
+            after.preceding = before
+        if self._frontier is place:
+            self._frontier = before
+        for item_id in place.item_ids:
+            self._by_item.pop(item_id, None)
+            self._gone[item_id] = None
+        while len(self._gone) > _REMEMBERED_IDS:
+            self._gone.popitem(last=False)
+        place.preceding = place.following = None
+
+    def find(self, item_id: str) -> Place | None:
+        """The place of an item, if it has one."""
+        return self._by_item.get(item_id)
+
+    def was_here(self, item_id: str) -> bool:
+        """Whether an item had a place that is gone."""
+        return item_id in self._gone
+
+    def reserve(self, item_id: str, *, behind: str | None = None, at_end: bool = True) -> Place:
+        """Give an item its place; one that has a place keeps it.
+
+        Args:
+            item_id: The item.
+            behind: The item that it stands behind; None with `at_end=False`: at the front.
+            at_end: The provider did not say; it stands at the end.
+        """
+        place = self._by_item.get(item_id)
+        if place is not None:
+            return place
+        place = Place((item_id,))
+        after = self._tail
+        if not at_end:
+            after = self._head if behind is None else self._by_item.get(behind, self._tail)
+            while after.following is not None and after.following.round_id is not None and self._is_result(after.following):
+                after = after.following  # a result belongs to its call, not to the order of items
+        if after.visible and after is not self._frontier:
+            after = self._frontier  # nothing is inserted ahead of what is visible
+        self._link(place, after)
+        return place
+
+    @staticmethod
+    def _is_result(place: Place) -> bool:
+        return place.message is not None and bool(place.message.tool_call_id)
+
+    def settle(self, place: Place, message: ChatMessage | None) -> None:
+        """A place is complete: it says `message`, or nothing. A second time changes nothing."""
+        if place.state is PlaceState.FINAL:
+            return
+        place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
+        place.waits_for_transcript = False
+
+    def add_result(self, call: Place, message: ChatMessage) -> Place:
+        """Put a tool's result right behind the response that called it, in the order of its calls.
+
+        Args:
+            call: The place of the call.
+            message: The result.
+        """
+        after = call
+        # behind every call of the round, and behind the results of earlier calls
+        calls_after: set[str] = set()
+        probe = call.following
+        while probe is not None and probe.round_id == call.round_id:
+            if self._is_result(probe):
+                assert probe.message is not None
+                if probe.message.tool_call_id in calls_after:
+                    break
+            else:
+                calls_after |= set(probe.item_ids) | _call_ids(probe)
+            after = probe
+            probe = probe.following
+        place = Place((message.message_id,) if message.message_id else ())
+        place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
+        place.round_id = call.round_id
+        self._link(place, after)
+        if after.visible:
+            self._show(place, behind=after)
+            if self._frontier is after:
+                self._frontier = place
+        return place
+
+    def remove(self, place: Place) -> None:
+        """A place leaves the history, and the context if it is still there."""
+        if place.visible and place.message is not None:
+            self.visible_count -= 1
+            self.revision += 1
+            self.leave_context([place])
+        self._unlink(place)
+
+    def leave_context(self, places: Iterable[Place]) -> None:
+        """Places leave the context; the history keeps them."""
+        entries = [place.entry for place in places if place.entry is not None]
+        for place in places:
+            place.entry = None
+        self._lease.remove(entries)
+
+    def change(self, place: Place, message: ChatMessage) -> None:
+        """A visible message becomes another value at the same place."""
+        place.message = message
+        if place.visible:
+            self.revision += 1
+        if place.entry is not None:
+            self._lease.replace(place.entry, message)
+
+    # -- visibility -------------------------------------------------------------------------------------------------
+
+    def advance(self) -> list[Place]:
+        """Show every message before which everything is final.
+
+        Returns:
+            The places that became visible.
+        """
+        shown: list[Place] = []
+        place = self._frontier.following
+        while place is not None and place.state is PlaceState.FINAL:
+            following = place.following
+            if place.message is None:
+                self._unlink(place)
+            else:
+                self._show(place, behind=None)
+                self._frontier = place
+                shown.append(place)
+            place = following
+        return shown
+
+    def _show(self, place: Place, *, behind: Place | None) -> None:
+        assert place.message is not None
+        place.visible = True
+        self.visible_count += 1
+        self.revision += 1
+        anchor = behind.entry if behind is not None else None
+        if behind is not None and anchor is not None:
+            place.entry = self._lease.insert_after(anchor, place.message)
+        else:
+            place.entry = self._lease.append(place.message)
+        self._effects.emit(MessageCommitted(message=place.message))
+
+    def patience_ends(self) -> float | None:
+        """When the spoken turn that holds everything back has held it back for long enough; None if none does."""
+        blocker = self._frontier.following
+        if blocker is None or not blocker.waits_for_transcript:
+            return None
+        behind = blocker.following
+        earliest: float | None = None
+        while behind is not None:
+            if behind.settled_at is not None and behind.message is not None:
+                earliest = behind.settled_at if earliest is None else min(earliest, behind.settled_at)
+            behind = behind.following
+        return None if earliest is None else earliest + TRANSCRIPT_PATIENCE_SECONDS
+
+    @property
+    def blocker(self) -> Place | None:
+        """The open place that holds back what follows it, if there is one."""
+        return self._frontier.following
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def places(self) -> Iterator[Place]:
+        """The visible places, oldest first."""
+        place = self._head.following
+        while place is not None and place.visible:
+            yield place
+            place = place.following
+
+    def waiting(self) -> Iterator[Place]:
+        """The places that are not visible yet, in order."""
+        place = self._frontier.following
+        while place is not None:
+            yield place
+            place = place.following
+
+    def messages(self) -> list[ChatMessage]:
+        """The history: a snapshot."""
+        return [place.message for place in self.places() if place.message is not None]
+
+    def new_messages(self) -> list[ChatMessage]:
+        """The history without what was seeded: a snapshot."""
+        return [place.message for place in self.places() if place.message is not None and place.is_new]
+
+    def oldest_unit(self) -> list[Place]:
+        """The oldest visible message, with its whole tool round if it is of one."""
+        first = self._head.following
+        if first is None or not first.visible:
+            return []
+        unit = [first]
+        following = first.following
+        while first.round_id is not None and following is not None and following.round_id == first.round_id:
+            unit.append(following)
+            following = following.following
+        return unit
+
+
+def _call_ids(place: Place) -> set[str]:
+    return {call.call_id for call in place.message.tool_calls} if place.message is not None else set()
+
+
+def _seeded_round(message: ChatMessage) -> str:
+    call_id = message.tool_call_id or message.tool_calls[0].call_id
+    return f"seeded:{call_id}"

@@ -1,0 +1,207 @@
+"""The user's audio on its way to the provider, and what may be needed of it again.
+
+Owns: the audio lane of the outbox (chunks, commits and clears in order), the sample count of this connection, and two
+views of what was sent: the replay buffer (what a dropped connection would lose) and the live recording (what a turn's
+retained audio is cut from). Driven by `SessionMachine`. Never looks at the sound.
+
+Positions are integers of samples since the connection's first sample (behaviour.md A3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from realtime.core.commands import AppendAudio, ClearAudio, CommitAudio
+
+__all__ = ["AudioTape", "InputAudio"]
+
+_IDLE_REPLAY_SECONDS = 1.0
+"""Replayed when nobody was speaking: what a provider's prefix padding may reach back for."""
+
+
+class AudioTape:
+    """PCM16 mono chunks that know their position; whole samples can be taken from the front."""
+
+    __slots__ = ("_chunks", "end", "start")
+
+    def __init__(self) -> None:
+        """An empty tape at position 0."""
+        self._chunks: deque[bytes] = deque()
+        self.start = 0
+        """Position of the first sample that is still there."""
+        self.end = 0
+        """Position behind the last sample."""
+
+    def __len__(self) -> int:
+        """Samples on the tape."""
+        return self.end - self.start
+
+    def append(self, pcm: bytes) -> None:
+        """Add samples at the end."""
+        self._chunks.append(pcm)
+        self.end += len(pcm) // 2
+
+    def take_until(self, position: int) -> bytes:
+        """Remove and return everything before `position` (clamped to the tape)."""
+        position = min(max(position, self.start), self.end)
+        parts: list[bytes] = []
+        while self.start < position:
+            chunk = self._chunks.popleft()
+            samples = len(chunk) // 2
+            wanted = position - self.start
+            if samples > wanted:
+                self._chunks.appendleft(chunk[wanted * 2 :])
+                chunk = chunk[: wanted * 2]
+                samples = wanted
+            parts.append(chunk)
+            self.start += samples
+        return b"".join(parts)
+
+    def keep_last(self, samples: int) -> int:
+        """Drop from the front until at most `samples` are left.
+
+        Returns:
+            How many samples were dropped.
+        """
+        before = self.start
+        while len(self) > samples:
+            chunk = self._chunks[0]
+            here = len(chunk) // 2
+            over = len(self) - samples
+            if here <= over:
+                self._chunks.popleft()
+                self.start += here
+            else:
+                self._chunks[0] = chunk[over * 2 :]
+                self.start += over
+        return self.start - before
+
+    def clear(self, *, at: int | None = None) -> None:
+        """Empty the tape; the next sample stands at `at`, or where the tape ended."""
+        self._chunks.clear()
+        self.end = self.end if at is None else at
+        self.start = self.end
+
+
+class InputAudio:
+    """The audio lane and what was sent of it."""
+
+    def __init__(self, *, rate_hz: int, lane_seconds: float, replay_seconds: float, records: bool) -> None:
+        """Set the bounds.
+
+        Args:
+            rate_hz: The model's input rate.
+            lane_seconds: How much may wait for the socket; the oldest is dropped beyond.
+            replay_seconds: How much of an unfinished turn is kept to be sent again.
+            records: Whether turns' audio is kept at all (`audio_retention`).
+        """
+        self.rate_hz = rate_hz
+        self._lane: deque[bytes | CommitAudio | ClearAudio] = deque()
+        self._lane_samples = 0
+        self._lane_bound = int(lane_seconds * rate_hz)
+        self._replay_bound = int(replay_seconds * rate_hz)
+        self._records = records
+        self.replay = AudioTape()
+        self.live = AudioTape()
+        self.sent = 0
+        """Samples sent on this connection."""
+        self.dropped = 0
+        """Samples dropped because the socket was too slow, ever."""
+        self.since_commit = 0
+        """Samples received since the last commit or clear (push-to-talk, behaviour.md T6)."""
+        self._turn_open = False
+
+    # -- the lane ---------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting_ms(self) -> int:
+        """How much audio waits for the socket."""
+        return self._lane_samples * 1000 // self.rate_hz
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of audio that wait for the socket."""
+        return self._lane_samples * 2
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes kept for a replay (they may be shared with the live recording)."""
+        return len(self.replay) * 2
+
+    def push(self, pcm: bytes) -> None:  # hot path: 25–50 times a second
+        """Queue audio; the oldest waiting audio is dropped if the lane is full."""
+        self._lane.append(pcm)
+        self._lane_samples += len(pcm) // 2
+        self.since_commit += len(pcm) // 2
+        while self._lane_samples > self._lane_bound:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        for index, entry in enumerate(self._lane):
+            if isinstance(entry, bytes):
+                del self._lane[index]
+                self._lane_samples -= len(entry) // 2
+                self.dropped += len(entry) // 2
+                return
+
+    def mark(self, command: CommitAudio | ClearAudio) -> None:
+        """Queue a commit or a clear behind the audio before it."""
+        self._lane.append(command)
+        self.since_commit = 0
+
+    def has_waiting(self) -> bool:
+        """Whether the lane holds anything."""
+        return bool(self._lane)
+
+    def take(self, command_id: str) -> AppendAudio | CommitAudio | ClearAudio | None:
+        """The next of the lane, counted as sent."""
+        if not self._lane:
+            return None
+        entry = self._lane.popleft()
+        if not isinstance(entry, bytes):
+            if isinstance(entry, ClearAudio):
+                self.replay.clear()
+                self.live.clear()
+            return entry
+        self._lane_samples -= len(entry) // 2
+        self.sent += len(entry) // 2
+        self.replay.append(entry)
+        self.replay.keep_last(self._replay_bound if self._turn_open else int(_IDLE_REPLAY_SECONDS * self.rate_hz))
+        if self._records:
+            self.live.append(entry)
+        return AppendAudio(command_id=command_id, pcm=entry)
+
+    # -- what was sent ----------------------------------------------------------------------------------------------
+
+    @property
+    def sent_ms(self) -> int:
+        """Position of the newest sample sent, in milliseconds."""
+        return self.sent * 1000 // self.rate_hz
+
+    def samples_at(self, at_ms: int) -> int:
+        """The sample position of a time that the provider reported."""
+        return at_ms * self.rate_hz // 1000
+
+    def hold_turn(self, *, open_: bool) -> None:
+        """While a turn is unfinished its audio is kept for a replay; otherwise only a moment is."""
+        self._turn_open = open_
+
+    def forget_before(self, at_ms: int) -> None:
+        """The provider has understood everything before `at_ms`; it needs no replay."""
+        self.replay.take_until(self.samples_at(at_ms))
+
+    def record_until(self, position: int) -> bytes:
+        """Cut the live recording: everything before `position` (samples) belongs to the turn that ends there."""
+        return self.live.take_until(position)
+
+    def restart(self) -> None:
+        """A new connection: what was not understood goes to the front of the lane, positions start anew."""
+        unheard = self.replay.take_until(self.replay.end)
+        if unheard:
+            self._lane.appendleft(unheard)
+            self._lane_samples += len(unheard) // 2
+        self.sent = 0
+        self.replay.clear(at=0)
+        self.live.clear(at=0)
+        while self._lane_samples > max(self._lane_bound, self._replay_bound):
+            self._drop_oldest()

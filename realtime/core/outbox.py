@@ -1,0 +1,152 @@
+"""What waits for the socket, in three lanes.
+
+Owns: the order in which link commands leave: control before audio before pictures; newest picture of each source only.
+Driven by `SessionMachine.next_link_command`, when the socket is writable. Never sends.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+from realtime.core.commands import (
+    AppendAudio,
+    ClearAudio,
+    CommitAudio,
+    ConfigureSession,
+    CreateItem,
+    LinkCommand,
+)
+from realtime.core.input_audio import InputAudio
+
+__all__ = ["Outbox"]
+
+_REMEMBERED = 256
+"""Commands sent lately, so that a provider's error finds the one that caused it (behaviour.md L6)."""
+
+
+class Outbox:
+    """Three lanes and the commands under way."""
+
+    def __init__(self, audio: InputAudio, *, make_id: Callable[[], str]) -> None:
+        """Start closed: nothing leaves before `open`."""
+        self._control: deque[LinkCommand] = deque()
+        self._audio = audio
+        self._pictures: OrderedDict[str, CreateItem] = OrderedDict()
+        self._make_id = make_id
+        self._is_open = False
+        self._under_way: OrderedDict[str, LinkCommand] = OrderedDict()
+        self._sent: OrderedDict[str, LinkCommand] = OrderedDict()
+
+    # -- in ---------------------------------------------------------------------------------------------------------
+
+    def put(self, command: LinkCommand) -> None:
+        """Queue a command in its lane. A picture goes through `put_picture`, audio through `InputAudio`."""
+        if isinstance(command, (CommitAudio, ClearAudio)):
+            self._audio.mark(command)
+        else:
+            self._control.append(command)
+
+    def put_picture(self, command: CreateItem) -> CreateItem | None:
+        """Queue a sampled frame.
+
+        Returns:
+            The waiting frame of the same source that it replaces, if there was one.
+        """
+        replaced = self._pictures.pop(command.source, None)
+        self._pictures[command.source] = command
+        return replaced
+
+    def open(self, first: list[LinkCommand]) -> None:
+        """A connection is up: `first` (configuration and seeds) leaves before everything that waits."""
+        self._control.extendleft(reversed(first))
+        self._is_open = True
+
+    def close(self) -> list[LinkCommand]:
+        """The connection is gone.
+
+        Returns:
+            The control commands and pictures that were under way or waiting, oldest first. The caller decides which
+            of them still mean something; audio is `InputAudio.restart`'s.
+        """
+        lost = [command for command in self._under_way.values() if not isinstance(command, AppendAudio)]
+        lost += self._control
+        lost += self._pictures.values()
+        self._under_way.clear()
+        self._sent.clear()
+        self._control.clear()
+        self._pictures.clear()
+        self._is_open = False
+        return lost
+
+    def drop_pictures(self) -> list[CreateItem]:
+        """Let all waiting frames go and return them."""
+        dropped = list(self._pictures.values())
+        self._pictures.clear()
+        return dropped
+
+    # -- out --------------------------------------------------------------------------------------------------------
+
+    def take(self) -> LinkCommand | None:  # hot path: every wire message
+        """The next command to send, or None."""
+        if not self._is_open:
+            return None
+        command: LinkCommand | None = None
+        if self._control:
+            command = self._control.popleft()
+        elif self._audio.has_waiting():
+            command = self._audio.take(self._make_id())
+        elif self._pictures:
+            _, command = self._pictures.popitem(last=False)
+        if command is not None:
+            self._under_way[command.command_id] = command
+        return command
+
+    def peek_picture(self) -> CreateItem | None:
+        """The picture that `take` would give next if the other lanes are empty."""
+        if self._control or self._audio.has_waiting() or not self._pictures:
+            return None
+        return next(iter(self._pictures.values()))
+
+    def done(self, command_id: str) -> LinkCommand | None:
+        """A command was written to the socket.
+
+        Returns:
+            The command, or None if it is not known (its connection is gone).
+        """
+        command = self._under_way.pop(command_id, None)
+        if command is not None and not isinstance(command, AppendAudio):
+            self._sent[command_id] = command
+            while len(self._sent) > _REMEMBERED:
+                self._sent.popitem(last=False)
+        return command
+
+    def failed(self, command_id: str) -> LinkCommand | None:
+        """A command could not be written, or the provider refused it; forget it and return it."""
+        return self._under_way.pop(command_id, None) or self._sent.pop(command_id, None)
+
+    # -- read -------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a connection takes commands."""
+        return self._is_open
+
+    @property
+    def control_depth(self) -> int:
+        """Control commands that wait."""
+        return len(self._control)
+
+    @property
+    def picture_depth(self) -> int:
+        """Sampled frames that wait."""
+        return len(self._pictures)
+
+    @property
+    def picture_bytes(self) -> int:
+        """Bytes of the sampled frames that wait."""
+        return sum(image.byte_length for command in self._pictures.values() for image in command.message.images)
+
+    def has_configuration(self) -> bool:
+        """Whether a `ConfigureSession` waits (a newer one takes its place)."""
+        return any(isinstance(command, ConfigureSession) for command in self._control)

@@ -1,0 +1,241 @@
+"""Which video frames matter (behaviour.md I4).
+
+Owns: the policy, per source: a schedule in media time, the thumbnail of the last kept frame, the frames held for the end
+of the user's turn, and the counts of what was skipped and why. Driven by `SessionMachine.receive_frame` and by the
+user's speech. Never sees a pixel: a frame is its facts and a 32×32 luma thumbnail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from operator import sub
+from typing import Literal
+
+from realtime.core.events import KeepReason, SkipReason
+from realtime.core.settings import FrameSampling
+
+__all__ = ["FrameFacts", "FrameSampler", "FrameVerdict", "thumb_difference"]
+
+_TOLERANCE = 0.1
+"""Share of the period by which a frame may come early and still be on time."""
+_MIN_HOLD_SECONDS = 0.25
+"""Held frames of one source are at least this far apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameFacts:
+    """What the sampler knows of a frame."""
+
+    frame_id: int
+    """The shell's name of it, unique within the session."""
+    source: str
+    """Which camera or screen."""
+    captured_at: float
+    """When it arrived, on the session's clock, in seconds."""
+    pts_ms: int
+    """Its media time."""
+    width: int
+    """In pixels, after rotation."""
+    height: int
+    """In pixels, after rotation."""
+    thumbprint: bytes = b""
+    """32×32 luma values, row by row; empty: it always counts as changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameVerdict:
+    """What to do with a frame."""
+
+    action: Literal["keep", "hold", "drop"]
+    """`keep`: encode it now; `hold`: keep it unencoded until told; `drop`: let it go."""
+    keep_reason: KeepReason | None = None
+    """Why it was kept."""
+    skip_reason: SkipReason | None = None
+    """Why it was dropped."""
+    released: tuple[int, ...] = ()
+    """Held frames of the same source that are no longer wanted."""
+
+
+def thumb_difference(one: bytes, other: bytes) -> float:
+    """Mean absolute luma difference of two thumbprints, 0–255; 255 if they cannot be compared."""
+    if not one or len(one) != len(other):
+        return 255.0
+    return sum(map(abs, map(sub, one, other))) / len(one)
+
+
+class _Source:
+    """What is remembered of one camera or screen."""
+
+    __slots__ = ("due_ms", "held", "kept_at", "kept_pts_ms", "last_pts_ms", "thumb")
+
+    def __init__(self) -> None:
+        self.due_ms: float | None = None
+        self.kept_pts_ms: int | None = None
+        self.kept_at = 0.0
+        self.last_pts_ms: int | None = None
+        self.thumb = b""
+        self.held: deque[FrameFacts] = deque()
+
+
+class FrameSampler:
+    """One session's sampler, all sources."""
+
+    def __init__(self, sampling: FrameSampling, *, hold_seconds: float = 0.5) -> None:
+        """Start with no source.
+
+        Args:
+            sampling: The policy.
+            hold_seconds: How long the provider takes to notice that a turn ended (its silence): the newest frame from
+                before that is what the user was showing.
+        """
+        self._sampling = sampling
+        self._hold_seconds = max(_MIN_HOLD_SECONDS, hold_seconds)
+        self._sources: dict[str, _Source] = {}
+        self._speaking = False
+        self._wanted: set[str] = set()
+        self._wanted_from_any = 0
+        self.kept: Counter[str] = Counter()
+        """Frames kept, by reason."""
+        self.skipped: Counter[str] = Counter()
+        """Frames skipped, by reason."""
+
+    def receive(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame of every source
+        """Judge a frame."""
+        source = self._sources.get(facts.source)
+        if source is None:
+            source = self._sources[facts.source] = _Source()
+        if source.last_pts_ms is not None and facts.pts_ms < source.last_pts_ms:
+            source.due_ms = None  # the source began anew
+            source.kept_pts_ms = None
+        source.last_pts_ms = facts.pts_ms
+        if now - facts.captured_at > self._sampling.max_age_seconds:
+            return self._skip("stale")
+        if facts.source in self._wanted or self._wanted_from_any:
+            self._wanted.discard(facts.source)
+            self._wanted_from_any = max(0, self._wanted_from_any - 1)
+            return self._keep(source, facts, "look")
+        period_ms = self._period_ms()
+        if source.kept_pts_ms is None:
+            return self._keep(source, facts, "first") if period_ms else self._hold_or_skip(source, facts)
+        if period_ms is None or not self._is_due(source, facts, period_ms):
+            return self._hold_or_skip(source, facts)
+        changed = thumb_difference(facts.thumbprint, source.thumb) >= self._sampling.min_change
+        if changed:
+            return self._keep(source, facts, "schedule")
+        if facts.captured_at - source.kept_at >= self._sampling.max_gap_seconds:
+            return self._keep(source, facts, "max_gap")
+        source.due_ms = facts.pts_ms + period_ms
+        return self._skip("unchanged")
+
+    def _period_ms(self) -> float | None:
+        fps = self._sampling.fps_speaking if self._speaking else self._sampling.fps_idle
+        return 1000.0 / fps if fps > 0 else None
+
+    def _is_due(self, source: _Source, facts: FrameFacts, period_ms: float) -> bool:
+        assert source.kept_pts_ms is not None
+        due_ms = source.kept_pts_ms + period_ms if source.due_ms is None else source.due_ms
+        due_ms = min(due_ms, facts.pts_ms + period_ms)  # a faster schedule does not wait for the slower one's time
+        if source.kept_pts_ms + period_ms < due_ms:
+            due_ms = max(source.kept_pts_ms + period_ms, due_ms - period_ms)
+        return facts.pts_ms >= due_ms - period_ms * _TOLERANCE
+
+    def _keep(self, source: _Source, facts: FrameFacts, reason: KeepReason) -> FrameVerdict:
+        period_ms = self._period_ms()
+        if period_ms is not None:
+            on_schedule = (source.due_ms if source.due_ms is not None else facts.pts_ms) + period_ms
+            # after a stall or a request the schedule starts again from this frame; jitter does not move it
+            late = abs(on_schedule - period_ms - facts.pts_ms) > period_ms * 0.5
+            source.due_ms = facts.pts_ms + period_ms if late else on_schedule
+        else:
+            source.due_ms = None
+        source.kept_pts_ms = facts.pts_ms
+        source.kept_at = facts.captured_at
+        source.thumb = facts.thumbprint
+        self.kept[reason] += 1
+        released = tuple(held.frame_id for held in source.held)
+        source.held.clear()
+        return FrameVerdict(action="keep", keep_reason=reason, released=released)
+
+    def _skip(self, reason: SkipReason) -> FrameVerdict:
+        self.skipped[reason] += 1
+        return FrameVerdict(action="drop", skip_reason=reason)
+
+    def _hold_or_skip(self, source: _Source, facts: FrameFacts) -> FrameVerdict:
+        if not (self._speaking and self._sampling.end_of_turn):
+            return self._skip("not_due")
+        if source.held and facts.captured_at - source.held[-1].captured_at < self._hold_seconds:
+            return self._skip("not_due")
+        source.held.append(facts)
+        released: tuple[int, ...] = ()
+        if len(source.held) > 2:  # one before, one within the provider's silence: the older is surely the user's
+            released = (source.held.popleft().frame_id,)
+            self.skipped["not_due"] += 1
+        return FrameVerdict(action="hold", released=released)
+
+    # -- what moves the schedule --------------------------------------------------------------------------------------
+
+    def speech_began(self) -> None:
+        """The user speaks: the faster schedule holds from now on."""
+        self._speaking = True
+
+    def speech_ended(self, *, at: float) -> list[tuple[FrameFacts, bool]]:
+        """The user stopped: decide about the held frames.
+
+        Args:
+            at: When the speech ended, on the session's clock.
+
+        Returns:
+            Every held frame and whether it is kept: of each source at most one, the newest from within the speech, if
+            it is newer than what was kept already.
+        """
+        self._speaking = False
+        decided: list[tuple[FrameFacts, bool]] = []
+        for source in self._sources.values():
+            within = [facts for facts in source.held if facts.captured_at <= at]
+            chosen = within[-1] if within else None
+            if chosen is not None and self._differs(source, chosen):
+                source.kept_pts_ms, source.kept_at = chosen.pts_ms, chosen.captured_at
+                source.thumb, source.due_ms = chosen.thumbprint, None
+                self.kept["end_of_turn"] += 1
+            else:
+                chosen = None
+            decided += [(facts, facts is chosen) for facts in source.held]
+            self.skipped["not_due"] += len(source.held) - (chosen is not None)
+            source.held.clear()
+        return decided
+
+    def _differs(self, source: _Source, facts: FrameFacts) -> bool:
+        if source.kept_pts_ms is None:
+            return True
+        return (
+            facts.captured_at > source.kept_at
+            and thumb_difference(facts.thumbprint, source.thumb) >= self._sampling.min_change
+        )
+
+    def look(self, source: str | None) -> None:
+        """The next frame (of `source`, or of any) is wanted, whatever the schedule."""
+        if source is None:
+            self._wanted_from_any += 1
+        else:
+            self._wanted.add(source)
+
+    def forget(self, source: str) -> tuple[int, ...]:
+        """A source ended.
+
+        Returns:
+            Its held frames, to be let go.
+        """
+        self._wanted.discard(source)
+        gone = self._sources.pop(source, None)
+        return tuple(held.frame_id for held in gone.held) if gone else ()
+
+    def next_due(self) -> dict[str, float | None]:
+        """Each source's next scheduled media time in milliseconds, None if none is scheduled (for statistics)."""
+        return {name: source.due_ms for name, source in self._sources.items()}
+
+    @property
+    def period_seconds(self) -> float | None:
+        """The present schedule's period; None: no schedule."""
+        period_ms = self._period_ms()
+        return None if period_ms is None else period_ms / 1000.0
