@@ -1,0 +1,142 @@
+"""What every test runs under.
+
+- Async tests run on a loop in debug mode (`asyncio_debug`), with blockbuster on: a call that blocks the loop, made by
+  our package or by a library that it drives, fails the test. One exemption: aiortc's receiver joins its decoder thread
+  when it is stopped, and nothing outside of it can change that.
+- An async test that leaves a task or a thread behind fails.
+- Hypothesis draws the same examples on every run in CI.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+import threading
+import wave
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import hypothesis
+import pytest
+import pytest_asyncio
+from blockbuster import BlockBuster
+
+hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+hypothesis.settings.register_profile("desk", deadline=None)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+_WATCHED_PACKAGES = ["realtime", "aiortc", "aioice", "websockets"]
+_LASTING_THREADS = ("realtime-", "asyncio_")  # one pool per process; the loop's own executor ends with the loop
+_SETTLE_SECONDS = 5.0  # a hang guard: what is going to end has ended long before
+HUMAN_TEXT = "he was not an ill disposed young man"
+
+
+class Speech(NamedTuple):
+    """A recording and what is said in it."""
+
+    path: Path
+    text: str
+
+
+# -- the loop ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def loop_watch(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Watch the loop of async tests for blocking calls, and look for what they leave behind."""
+    if not inspect.iscoroutinefunction(request.function):
+        yield
+        return
+    request.getfixturevalue("_nothing_left_behind")
+    watch = BlockBuster(scanned_modules=_WATCHED_PACKAGES)
+    for acquire in ("threading.Lock.acquire", "threading.Lock.acquire_lock"):
+        watch.functions[acquire].can_block_in("aiortc/rtcrtpreceiver.py", {"stop", "__stop_decoder"})
+    watch.activate()
+    try:
+        yield
+    finally:
+        watch.deactivate()
+
+
+@pytest_asyncio.fixture
+async def _nothing_left_behind() -> AsyncIterator[None]:
+    """Fail a test that leaves a task or a thread. Set up before the test's own fixtures and looked at after them."""
+    tasks_before = asyncio.all_tasks()
+    threads_before = set(threading.enumerate())
+    yield
+    mine = asyncio.current_task()
+
+    def left() -> tuple[list[asyncio.Task[object]], list[threading.Thread]]:
+        tasks = [task for task in asyncio.all_tasks() if task not in tasks_before and task is not mine]
+        threads = [thread for thread in threading.enumerate() if thread not in threads_before]
+        return tasks, [thread for thread in threads if not thread.name.startswith(_LASTING_THREADS)]
+
+    tasks, threads = left()
+    deadline = asyncio.get_running_loop().time() + _SETTLE_SECONDS
+    while (tasks or threads) and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.005)
+        tasks, threads = left()
+    assert not tasks, f"tasks left behind: {tasks}"
+    assert not threads, f"threads left behind: {threads}"
+
+
+# -- speech and media --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path | None:
+    """The folder with recorded media beside the checkout, where there is one; tests make their own input otherwise."""
+    folder = Path(__file__).parents[1].parent / "shared" / "media"
+    return folder.parent if folder.is_dir() else None
+
+
+@pytest.fixture(scope="session")
+def speech(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Make a WAV file (mono, 16 bit, 24 kHz) of a sentence, spoken by the embedded voice, always the same."""
+    from hibari import Hibari
+    from hibari.tts import write_wav
+
+    folder = tmp_path_factory.mktemp("speech")
+    made: dict[str, Path] = {}
+    voice: list[Hibari] = []
+
+    def say(text: str) -> Path:
+        if text not in made:
+            if not voice:
+                voice.append(Hibari())
+            made[text] = folder / f"sentence-{len(made)}.wav"
+            write_wav(str(made[text]), voice[0](text, seed=0))
+        return made[text]
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def human_speech(shared: Path | None, speech: Callable[[str], Path]) -> Speech:
+    """Eight spoken words: a human's where the recordings are there, synthesised ones otherwise."""
+    recorded = shared / "media" / "speech" / "librivox-0880.wav" if shared else None
+    return Speech(recorded if recorded is not None and recorded.is_file() else speech(HUMAN_TEXT), HUMAN_TEXT)
+
+
+def wav_seconds(path: Path) -> float:
+    """How long a WAV file lasts."""
+    with wave.open(str(path)) as file:
+        return file.getnframes() / file.getframerate()
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def run_realtime() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the `realtime` command in a process of its own, as a user would, and give back what it printed."""
+
+    def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+        settings = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
+        return subprocess.run([sys.executable, "-m", "realtime", *arguments], **settings)  # type: ignore[call-overload]
+
+    return run
