@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
-__all__ = ["Clock", "SystemClock", "Timer"]
+__all__ = ["Clock", "Deadline", "SystemClock", "Timer"]
 
 
 class Timer(Protocol):
@@ -64,7 +65,44 @@ class SystemClock:
 
     async def sleep_until(self, when: float) -> None:
         """Return once `now()` has reached `when`."""
-        # asyncio's timers may fire up to one clock resolution early: whoever waited for `when` must find it reached.
-        await asyncio.sleep(0)
-        while (left := when - time.monotonic()) > 0:
-            await asyncio.sleep(left)
+        await asyncio.sleep(max(0.0, when - time.monotonic()))
+
+
+class Deadline:
+    """``async with Deadline(clock, when):`` cancels its body when `when` is reached, and raises `TimeoutError` then.
+
+    As `asyncio.timeout`, but by a `Clock`. A cancellation from outside passes through.
+    """
+
+    def __init__(self, clock: Clock, when: float) -> None:
+        """Say when, on the clock."""
+        self._clock = clock
+        self._when = when
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        self._expired = False
+
+    async def __aenter__(self) -> Self:
+        """Start the timer."""
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = self._task.cancelling()
+        self._timer = self._clock.call_at(self._when, self._expire)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the timer; turn the cancellation that it caused into `TimeoutError`."""
+        assert self._timer is not None
+        assert self._task is not None
+        self._timer.cancel()
+        task, self._task = self._task, None
+        if self._expired and task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def _expire(self) -> None:
+        if self._task is not None:
+            self._expired = True
+            self._task.cancel()

@@ -1,0 +1,192 @@
+"""Threads for work that must not run on the event loop.
+
+Owns: `WorkerPool`, and the two pools of a process: `encode_pool` (conversion, scaling, JPEG) and `tool_pool`
+(applications' synchronous tools). They are apart so that slow tools never hold back pictures; neither is asyncio's
+default executor, which belongs to the application.
+
+Driven by `pipelines/video.py` and `pipelines/tools.py`. A session joins a pool when it starts and leaves it when it
+ends; with the last one the pool's threads end. Threads are daemons: a tool that never returns cannot keep the process
+alive, and cannot be killed either, so its thread is given up with its session. It never takes a lock on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from realtime.errors import BusyError
+
+__all__ = ["WorkerPool", "WorkerStatistics", "encode_pool", "tool_pool"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_LEAVE_SECONDS = 0.5
+"""How long the last session to leave waits for idle threads to end. Busy ones end with their work."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStatistics:
+    """What a pool is doing."""
+
+    threads: int
+    """Threads that exist."""
+    busy: int
+    """Of them, at work."""
+    waiting: int
+    """Jobs that no thread has taken up."""
+    members: int
+    """Sessions that have joined."""
+
+
+class _Job:
+    """One call: run by a thread, answered on the loop that asked."""
+
+    __slots__ = ("_call", "_context", "_loop", "answer")
+
+    def __init__(self, call: Callable[[], Any], answer: asyncio.Future[Any]) -> None:
+        self._call = call
+        self._context = contextvars.copy_context()
+        self._loop = answer.get_loop()
+        self.answer = answer
+
+    def run(self) -> None:
+        if self.answer.cancelled():
+            return
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = self._context.run(self._call)
+        except BaseException as caught:  # SystemExit too: it is the job's, not the thread's
+            error = caught
+        self.post(self._settle, result, error)
+
+    def post(self, callback: Callable[..., None], *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
+
+    def _settle(self, result: Any, error: BaseException | None) -> None:
+        if self.answer.done():
+            return
+        if error is None:
+            self.answer.set_result(result)
+        elif isinstance(error, (StopIteration, SystemExit, KeyboardInterrupt, asyncio.CancelledError)):
+            # A future refuses the first, and the loop would take the others for its own.
+            wrapped = RuntimeError(f"{type(error).__name__} left the worker's function")
+            wrapped.__cause__ = error
+            self.answer.set_exception(wrapped)
+        else:
+            self.answer.set_exception(error)
+
+
+class _Crew:
+    """The threads of one generation of a pool, and their queue. Sets and the queue are safe to use without a lock."""
+
+    def __init__(self) -> None:
+        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self.threads: set[threading.Thread] = set()
+        self.busy: set[threading.Thread] = set()
+
+    def work(self) -> None:
+        me = threading.current_thread()
+        try:
+            while (job := self.jobs.get()) is not None:
+                self.busy.add(me)
+                try:
+                    job.run()
+                finally:
+                    self.busy.discard(me)
+                    del job  # an idle thread holds nothing of its last job
+        finally:
+            self.threads.discard(me)
+
+
+class WorkerPool:
+    """A bounded set of daemon threads, started when there is work, ended when no session is left."""
+
+    def __init__(self, name: str, *, max_threads: int, max_waiting: int) -> None:
+        """Make a pool without threads.
+
+        Args:
+            name: What its threads are called.
+            max_threads: The most threads it starts.
+            max_waiting: The most jobs that may wait for a thread.
+        """
+        self._name = name
+        self._max_threads = max_threads
+        self._max_waiting = max_waiting
+        self._crew = _Crew()
+        self._members: set[object] = set()
+
+    def statistics(self) -> WorkerStatistics:
+        """What the pool is doing now."""
+        crew = self._crew
+        return WorkerStatistics(
+            threads=len(crew.threads),
+            busy=len(crew.busy),
+            waiting=crew.jobs.qsize(),
+            members=len(self._members),
+        )
+
+    def join(self) -> object:
+        """Become a member; the pool's threads live while there is one. Returns what `leave` takes."""
+        member = object()
+        self._members.add(member)
+        return member
+
+    async def leave(self, member: object) -> None:
+        """Stop being a member. With the last one the threads end: idle ones before this returns, busy ones after their work.
+
+        Leaving twice does nothing.
+        """
+        if member not in self._members:
+            return
+        self._members.discard(member)
+        if self._members:
+            return
+        crew, self._crew = self._crew, _Crew()
+        leaving = list(crew.threads - crew.busy)
+        for _thread in list(crew.threads):
+            crew.jobs.put(None)
+        try:
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                while any(thread.is_alive() for thread in leaving):  # noqa: ASYNC110  (nothing tells a thread's very end)
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            return
+
+    async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function on a thread, in a copy of the caller's context variables, and return what it returns.
+
+        Cancelled, it returns at once: a call that has not begun never will, one that has is left to end alone.
+
+        Raises:
+            BusyError: As many jobs as may wait are waiting.
+            Exception: Whatever the function raises; what would end a thread or a loop as a RuntimeError.
+        """
+        crew = self._crew
+        waiting = crew.jobs.qsize()
+        if waiting >= self._max_waiting:
+            raise BusyError(f"{waiting} jobs wait for a thread of {self._name}")
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        crew.jobs.put(_Job(lambda: function(*args, **kwargs), answer))
+        if len(crew.threads) < self._max_threads and len(crew.threads) - len(crew.busy) <= waiting:
+            thread = threading.Thread(target=crew.work, name=f"{self._name}-{len(crew.threads)}", daemon=True)
+            crew.threads.add(thread)
+            thread.start()
+        return await answer
+
+
+encode_pool = WorkerPool("realtime-encode", max_threads=max(1, min(4, os.cpu_count() or 1)), max_waiting=256)
+"""Conversion, scaling and JPEG, for all sessions of this process. At most one frame per source is in it."""
+
+tool_pool = WorkerPool("realtime-tool", max_threads=32, max_waiting=256)
+"""Applications' synchronous tools, for all sessions of this process."""
