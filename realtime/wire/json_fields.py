@@ -136,8 +136,7 @@ def object_of(message: Mapping[str, Any], key: str) -> JsonObject:
 def list_of(message: Mapping[str, Any], key: str) -> list[Any]:
     """The list under a key, or an empty one."""
     value = message.get(key)
-    found: list[Any] = value if isinstance(value, list) else []
-    return found
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]  (whatever is in it)
 
 
 def objects_of(message: Mapping[str, Any], key: str) -> list[JsonObject]:

@@ -1,0 +1,264 @@
+"""One websocket connection to a provider.
+
+Owns: the protocol `Transport` and `connect`, the only place that knows the `websockets` library. Driven by
+`pipelines/link.py` and by `models/`. It never reconnects, never reads what it carries, and never logs headers or
+contents.
+
+What it makes of `websockets`' defaults (behaviour.md L4, L5; field cases B38–B40): no compression; a limit for incoming
+messages set on purpose; outgoing messages checked before they are sent; whatever arrives counts as a sign of life; and
+a close handshake that a mute peer cannot draw out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+from urllib.parse import urlsplit
+
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as open_websocket
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.frames import Close
+
+from realtime.errors import ArgumentError, LinkLost, ModelError
+
+__all__ = ["MESSAGE_TOO_LARGE", "Transport", "check_size", "connect", "is_loopback"]
+
+MESSAGE_TOO_LARGE = "message_too_large"
+"""Code of the `ModelError` for an outgoing message over the limit; the connection stays (behaviour.md L5)."""
+
+CLOSE_SECONDS = 1.0
+"""How long a close handshake may take before the connection is cut (field case B38)."""
+
+MAX_INCOMING_BYTES = 32 * 1024 * 1024
+"""Largest message accepted from a provider. Beyond it the connection is closed with 1009 (field case B39)."""
+
+PING_SECONDS = 15.0
+"""Between two pings. Their answers need not come in time, if anything else does."""
+
+SILENCE_SECONDS = 45.0
+"""A peer from which nothing at all arrived for so long is gone (field case B40)."""
+
+_SILENCE_CHECKS = 5
+_FATAL_STATUS = {400, 401, 403, 404, 405, 410, 422, 426}
+_STATUS_CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 429: "rate_limit_exceeded"}
+
+_log = logging.getLogger(__name__)
+_quiet = logging.getLogger(__name__ + ".frames")  # websockets prints headers and frames at DEBUG: not through us
+_quiet.setLevel(logging.WARNING)
+
+
+@runtime_checkable
+class Transport(Protocol):
+    """One connection that carries wire messages, in order, both ways. It ends once and does not come back."""
+
+    async def send(self, data: str | bytes) -> None:
+        """Send one wire message, waiting while the socket is backed up.
+
+        Args:
+            data: Text or binary.
+
+        Raises:
+            ModelError: With code `MESSAGE_TOO_LARGE`; nothing was sent and the connection goes on.
+            LinkLost: The connection is gone.
+        """
+        ...
+
+    async def receive(self) -> str | bytes:
+        """Wait for the next wire message. One reader at a time; cancelling loses nothing.
+
+        Raises:
+            LinkLost: The connection is gone, whoever ended it and however politely.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close, within a second; the connection is cut if the peer does not answer. Idempotent."""
+        ...
+
+
+def check_size(data: str | bytes, max_message_bytes: int) -> None:
+    """Raise `ModelError` with code `MESSAGE_TOO_LARGE` if a message is larger than the provider takes."""
+    # hot path: every outgoing message. Text that could not be too large in any encoding is not encoded to find out
+    size = len(data)
+    if isinstance(data, str) and size * 4 > max_message_bytes and not data.isascii():
+        size = len(data.encode())
+    if size > max_message_bytes:
+        raise ModelError(
+            f"a wire message of {size} bytes is over the provider's limit of {max_message_bytes}",
+            code=MESSAGE_TOO_LARGE,
+        )
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL points to this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+async def connect(
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    timeout_seconds: float | None = 10.0,
+    max_message_bytes: int = 15_000_000,
+    ping_seconds: float = PING_SECONDS,
+    silence_seconds: float = SILENCE_SECONDS,
+    ssl_context: ssl.SSLContext | None = None,
+) -> Transport:
+    """Open a websocket.
+
+    Args:
+        url: ``wss://…`` (certificate checked), or ``ws://…`` for servers of your own.
+        headers: Sent with the opening request. Never logged.
+        timeout_seconds: For the opening, name resolution to handshake; None if the caller bounds it.
+        max_message_bytes: Largest outgoing message that the provider takes.
+        ping_seconds: Between two pings.
+        silence_seconds: The peer is gone when nothing arrived for so long.
+        ssl_context: For ``wss://`` with a certificate authority of your own.
+
+    Raises:
+        ArgumentError: `url` is no websocket URL.
+        ModelError: The server refused in a way that asking again does not change (no such key, no such model).
+        LinkLost: It could not be reached, or refused for now.
+    """
+    scheme = url.partition("://")[0].lower()
+    if scheme not in ("ws", "wss"):
+        raise ArgumentError("url", url, "a ws:// or wss:// URL")
+    if scheme == "ws" and headers and not is_loopback(url):
+        _log.warning("connecting to %s without TLS: its headers can be read on the way", urlsplit(url).hostname)
+    where = urlsplit(url).netloc.rpartition("@")[2]
+    try:
+        connection = await open_websocket(
+            url,
+            additional_headers=dict(headers or {}),
+            compression=None,
+            max_size=MAX_INCOMING_BYTES,
+            open_timeout=timeout_seconds,
+            ping_interval=ping_seconds,
+            ping_timeout=None,
+            close_timeout=CLOSE_SECONDS,
+            logger=_quiet,
+            create_connection=_LiveConnection,
+            process_exception=lambda error: error,
+            proxy=None if is_loopback(url) else True,
+            ssl=(ssl_context or True) if scheme == "wss" else None,
+        )
+    except InvalidURI:
+        raise ArgumentError("url", url, "a ws:// or wss:// URL") from None
+    except InvalidStatus as error:
+        raise _refusal(error, where) from None
+    except TimeoutError:
+        raise LinkLost(f"{where} did not answer within {timeout_seconds:g} s") from None
+    except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
+        raise LinkLost(f"{where} could not be reached: {error or type(error).__name__}") from error
+    assert isinstance(connection, _LiveConnection)
+    connection.watch(silence_seconds)
+    return _WebSocketTransport(connection, max_message_bytes)
+
+
+def _refusal(error: InvalidStatus, where: str) -> ModelError | LinkLost:
+    """What an HTTP answer instead of a websocket means."""
+    status = error.response.status_code
+    body = (error.response.body or b"")[:500].decode("utf-8", "replace").strip()
+    text = f"{where} refused the connection with HTTP {status}" + (f": {body}" if body else "")
+    if status in _FATAL_STATUS:
+        return ModelError(text, code=_STATUS_CODES.get(status, f"http_{status}"), fatal=True)
+    return LinkLost(text)
+
+
+class _LiveConnection(ClientConnection):
+    """A connection that is alive while bytes arrive, whichever they are."""
+
+    gone: str = ""
+    _last_bytes: int = 0
+    _seen_bytes: int = 0
+    _silent_checks: int = 0
+    _check: asyncio.TimerHandle | None = None
+    _interval: float = 0.0
+
+    def watch(self, silence_seconds: float) -> None:
+        """Begin to look for signs of life.
+
+        Looked for several times within `silence_seconds`: a loop that was blocked for long counts one look without a
+        sign, not all of them.
+        """
+        self._interval = silence_seconds / _SILENCE_CHECKS
+        self._check = self.loop.call_later(self._interval, self._look)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what arrives, then read it."""
+        self._seen_bytes += len(data)
+        super().data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop looking."""
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
+        super().connection_lost(exc)
+
+    def _look(self) -> None:
+        # while our own reader is behind nothing is read, so nothing says that the peer is gone
+        is_alive = self._seen_bytes != self._last_bytes or not self.transport.is_reading()
+        self._last_bytes = self._seen_bytes
+        self._silent_checks = 0 if is_alive else self._silent_checks + 1
+        if self._silent_checks >= _SILENCE_CHECKS:
+            self.gone = f"nothing arrived for {self._interval * _SILENCE_CHECKS:g} s"
+            self.transport.abort()
+            return
+        self._check = self.loop.call_later(self._interval, self._look)
+
+
+class _WebSocketTransport:
+    """A `Transport` over one `_LiveConnection`."""
+
+    def __init__(self, connection: _LiveConnection, max_message_bytes: int) -> None:
+        self._connection = connection
+        self._max_message_bytes = max_message_bytes
+        self._is_closing = False
+
+    async def send(self, data: str | bytes) -> None:
+        """Send one wire message."""
+        check_size(data, self._max_message_bytes)
+        try:
+            await self._connection.send(data)
+        except (ConnectionClosed, OSError) as error:
+            raise self._lost(error) from None
+
+    async def receive(self) -> str | bytes:
+        """Wait for the next wire message."""
+        try:
+            return await self._connection.recv()
+        except (ConnectionClosed, OSError) as error:
+            raise self._lost(error) from None
+
+    async def aclose(self) -> None:
+        """Close, within a second."""
+        self._is_closing = True
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._connection.close()
+        except TimeoutError:
+            pass  # a peer that reads nothing: even the close frame does not leave
+        finally:
+            self._connection.transport.abort()
+
+    def _lost(self, error: ConnectionClosed | OSError) -> LinkLost:
+        if self._connection.gone:
+            return LinkLost(self._connection.gone)
+        if self._is_closing:
+            return LinkLost("closed by us", code=1000)
+        if isinstance(error, ConnectionClosed):
+            if error.rcvd is not None:
+                return _closed("the provider closed", error.rcvd)
+            if error.sent is not None:
+                return _closed("closed on a fault", error.sent)
+        return LinkLost("the connection broke off")
+
+
+def _closed(who: str, close: Close) -> LinkLost:
+    return LinkLost(f"{who}: {close.reason}" if close.reason else who, code=close.code)
