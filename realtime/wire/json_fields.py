@@ -14,7 +14,10 @@ from typing import Any, cast
 from realtime.errors import ModelError
 
 __all__ = [
+    "MALFORMED",
     "JsonObject",
+    "MissingFieldError",
+    "as_count",
     "count_of",
     "decode_base64",
     "dump_message",
@@ -26,6 +29,7 @@ __all__ = [
     "objects_of",
     "optional_text_of",
     "parse_message",
+    "required_text",
     "strings_of",
     "text_of",
     "whole_text",
@@ -35,7 +39,11 @@ JsonObject = dict[str, Any]
 """A JSON object as it was parsed: any field may be missing or of another type than its name says."""
 
 MALFORMED = "malformed_message"
-"""Code of the `ModelError` for a wire message that cannot be read at all."""
+"""Code of what is reported of a wire message that cannot be read, or lacks what it must have."""
+
+
+class MissingFieldError(Exception):
+    """A wire message lacks a field that its type must have. Never leaves `wire`: it becomes a `ModelFault`."""
 
 
 def parse_message(data: str | bytes) -> JsonObject:
@@ -98,6 +106,18 @@ def text_of(message: Mapping[str, Any], key: str, default: str = "") -> str:
     return whole_text(value) if isinstance(value, str) else default
 
 
+def required_text(message: Mapping[str, Any], key: str) -> str:
+    """The string under a key.
+
+    Raises:
+        MissingFieldError: There is none, or it is empty.
+    """
+    text = text_of(message, key)
+    if not text:
+        raise MissingFieldError(key)
+    return text
+
+
 def optional_text_of(message: Mapping[str, Any], key: str) -> str | None:
     """The string under a key; None if there is none or it is empty."""
     return text_of(message, key) or None
@@ -105,7 +125,11 @@ def optional_text_of(message: Mapping[str, Any], key: str) -> str | None:
 
 def count_of(message: Mapping[str, Any], key: str, default: int = 0) -> int:
     """The whole number of at least 0 under a key, or `default`; a float is rounded."""
-    value = message.get(key)
+    return as_count(message.get(key), default)
+
+
+def as_count(value: object, default: int = 0) -> int:
+    """A value if it is a whole number of at least 0, or `default`; a float is rounded."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return default
     if not 0 <= value < 1 << 53:  # also refuses NaN

@@ -165,6 +165,7 @@ class Item(TypedDict, total=False):
     object: Literal["realtime.item"]
     status: ItemStatus
     role: Role
+    phase: str
     content: list[ContentPart]
     call_id: str
     name: str

@@ -1,0 +1,126 @@
+"""Puts a chat message as items of OpenAI's conversation.
+
+Owns: `items_of`. Driven by `wire/openai.py`. Which parts may stand under which role is the provider's rule: `input_text`,
+`input_image` and `input_audio` for the user, `input_text` for the system, `output_text` for the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
+from realtime.errors import ArgumentError, UserError
+from realtime.pcm import read_wav
+from realtime.wire.json_fields import encode_base64
+from realtime.wire.openai_shapes import ContentPart, Item, Role
+
+__all__ = ["INTERRUPTED_NOTE", "fit_id", "items_of"]
+
+INTERRUPTED_NOTE: Final = "[interrupted by the user]"
+"""Stands behind what was heard of an interrupted reply (behaviour.md F10)."""
+
+_ROLES: Final[dict[str, Role]] = {
+    ChatRole.SYSTEM: "system",
+    ChatRole.DEVELOPER: "system",
+    ChatRole.USER: "user",
+    ChatRole.ASSISTANT: "assistant",
+}
+_MAX_CALL_ID: Final = 32
+_DETAILS: Final[dict[str, Literal["auto", "low", "high"]]] = {"auto": "auto", "low": "low", "high": "high"}
+
+
+def items_of(message: ChatMessage, *, input_rate_hz: int) -> list[Item]:
+    """Put a message as items, as many as `wire.base.item_count` says, without their ids.
+
+    Args:
+        message: Any message.
+        input_rate_hz: Rate of the audio that the provider takes.
+
+    Raises:
+        UserError: It holds what the protocol has no place for: a picture by address, audio at another rate without a
+            transcript, a spoken reply without its text.
+    """
+    if message.role == ChatRole.TOOL:
+        return _result_items(message)
+    items: list[Item] = []
+    content = _content_of(message, input_rate_hz)
+    if content:
+        item = Item(type="message", role=_ROLES[message.role], content=content)
+        phase = message.provider_data.get("phase")
+        if isinstance(phase, str):
+            item["phase"] = phase
+        items.append(item)
+    if message.images and message.role != ChatRole.USER:
+        items.append(_pictures_item(message.images))
+    items += [_call_item(call) for call in message.tool_calls]
+    return items
+
+
+def fit_id(value: str, prefix: str = "call_", most: int = _MAX_CALL_ID) -> str:
+    """A call id that the provider takes: itself, or the same shorter one each time if it is too long."""
+    if len(value) <= most:
+        return value
+    return prefix + hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[: most - len(prefix)]
+
+
+def _call_item(call: FunctionCall) -> Item:
+    arguments = call.arguments if call.arguments.strip() else "{}"
+    return Item(type="function_call", call_id=fit_id(call.call_id), name=call.name, arguments=arguments)
+
+
+def _result_items(message: ChatMessage) -> list[Item]:
+    output = Item(type="function_call_output", call_id=fit_id(message.tool_call_id or ""), output=message.content)
+    return [output, _pictures_item(message.images)] if message.images else [output]
+
+
+def _pictures_item(images: Sequence[ImageContent]) -> Item:
+    """Pictures that the user did not show: only a user's message can hold them (behaviour.md F11)."""
+    return Item(type="message", role="user", content=[_picture(image) for image in images])
+
+
+def _content_of(message: ChatMessage, input_rate_hz: int) -> list[ContentPart]:
+    text = message.content or (message.audio.transcript if message.audio is not None else "")
+    if message.role == ChatRole.ASSISTANT:
+        return _reply_content(message, text)
+    parts: list[ContentPart] = []
+    if text:
+        parts.append(ContentPart(type="input_text", text=text))
+    elif message.audio is not None:
+        if message.role != ChatRole.USER:
+            raise UserError(
+                f"audio in a {message.role.value} message needs a transcript: only the user's is sent as audio"
+            )
+        parts.append(_speech(message.audio, input_rate_hz))
+    if message.role == ChatRole.USER:
+        parts += [_picture(image) for image in message.images]
+    return parts
+
+
+def _reply_content(message: ChatMessage, text: str) -> list[ContentPart]:
+    if not text and message.audio is not None:
+        raise UserError("the model's earlier audio cannot be sent back to it, and this message has no transcript")
+    parts: list[ContentPart] = []
+    if message.thinking:
+        parts.append(ContentPart(type="output_text", text=f"<thinking>{message.thinking}</thinking>"))
+    if text:
+        said = f"{text} {INTERRUPTED_NOTE}" if message.interrupted else text
+        parts.append(ContentPart(type="output_text", text=said))
+    return parts
+
+
+def _picture(image: ImageContent) -> ContentPart:
+    if image.url[:5].lower() != "data:":
+        raise UserError(
+            "OpenAI's realtime protocol takes pictures as data URLs, not by address: fetch it first (ImageContent.from_bytes)"
+        )
+    return ContentPart(type="input_image", image_url=image.url, detail=_DETAILS.get(image.detail, "auto"))
+
+
+def _speech(audio: AudioContent, rate_hz: int) -> ContentPart:
+    pcm, given_hz, channels = read_wav(audio.data)
+    if given_hz != rate_hz or channels != 1:
+        given = f"{given_hz} Hz with {channels} channel(s)"
+        raise ArgumentError("audio", given, f"mono at {rate_hz} Hz, or have a transcript")
+    return ContentPart(type="input_audio", audio=encode_base64(pcm))
