@@ -1,1 +1,50 @@
-"""Synchronous work on frames and samples: pictures to JPEG, audio to PCM."""
+"""Synchronous work on frames and samples: pictures to JPEG, audio to PCM.
+
+A leaf: below the session, with `realtime.tracks` the only room that knows av, numpy and Pillow. Names are resolved when
+they are asked for, so that holding an `EncodeOptions` loads none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from realtime.media.audio import AudioConverter, PcmConverter
+    from realtime.media.frame import frame_size, pts_ms, thumbprint
+    from realtime.media.image import coerce_image_to_jpeg_bytes, encode
+    from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions, ResizeOptions
+
+_HOMES = {
+    "DEFAULT_REALTIME_ENCODE_OPTIONS": "realtime.media.options",
+    "EncodeOptions": "realtime.media.options",
+    "ResizeOptions": "realtime.media.options",
+    "coerce_image_to_jpeg_bytes": "realtime.media.image",
+    "encode": "realtime.media.image",
+    "frame_size": "realtime.media.frame",
+    "pts_ms": "realtime.media.frame",
+    "thumbprint": "realtime.media.frame",
+    "AudioConverter": "realtime.media.audio",
+    "PcmConverter": "realtime.media.audio",
+}
+
+__all__ = [
+    "DEFAULT_REALTIME_ENCODE_OPTIONS",
+    "AudioConverter",
+    "EncodeOptions",
+    "PcmConverter",
+    "ResizeOptions",
+    "coerce_image_to_jpeg_bytes",
+    "encode",
+    "frame_size",
+    "pts_ms",
+    "thumbprint",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module that `name` lives in."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)

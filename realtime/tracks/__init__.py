@@ -1,1 +1,33 @@
-"""The asyncio shell over aiortc."""
+"""The asyncio shell over aiortc: reading tracks, the spoken reply as a track, and joining a peer connection.
+
+Names are resolved when they are asked for: aiortc takes most of a second to load.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from realtime.tracks.peer import PeerAttachment, attach_peer
+    from realtime.tracks.reader import TrackReader, is_track
+    from realtime.tracks.reply import PlayoutClock, ReplyTrack
+
+_HOMES = {
+    "PeerAttachment": "realtime.tracks.peer",
+    "PlayoutClock": "realtime.tracks.reply",
+    "ReplyTrack": "realtime.tracks.reply",
+    "TrackReader": "realtime.tracks.reader",
+    "attach_peer": "realtime.tracks.peer",
+    "is_track": "realtime.tracks.reader",
+}
+
+__all__ = ["PeerAttachment", "PlayoutClock", "ReplyTrack", "TrackReader", "attach_peer", "is_track"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module that `name` lives in."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)

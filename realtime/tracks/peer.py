@@ -1,0 +1,84 @@
+"""Joins an aiortc peer connection: the reply out, its tracks in.
+
+Owns: `attach_peer` and `PeerAttachment`. Driven by the session. Knows aiortc's public interface only; reads no track
+itself (that is `realtime.tracks.reader`) and never negotiates: offers and answers belong to the application.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from aiortc import RTCPeerConnection
+from aiortc.mediastreams import MediaStreamTrack
+
+from realtime.errors import ArgumentError, UserError
+
+__all__ = ["PeerAttachment", "attach_peer"]
+
+
+class PeerAttachment:
+    """What `attach_peer` gives: a way to stop listening for tracks."""
+
+    __slots__ = ("_on_track", "_peer", "_seen")
+
+    def __init__(self, peer: RTCPeerConnection, on_track: Callable[[MediaStreamTrack], None]) -> None:
+        """Begin to listen; tracks that are there already are told at once."""
+        self._peer = peer
+        self._on_track = on_track
+        # Tracks themselves, not their ids: an id may be used again, and two m-lines may claim the same one.
+        self._seen: list[Any] = []
+        peer.on("track", self._tell)
+        for transceiver in peer.getTransceivers():
+            track: Any = transceiver.receiver.track
+            if track is not None and track.readyState == "live":
+                self._tell(track)
+
+    def detach(self) -> None:
+        """Tell of no more tracks. The reply track stays where it is. Idempotent."""
+        with contextlib.suppress(KeyError):
+            self._peer.remove_listener("track", self._tell)
+        self._seen.clear()
+
+    def _tell(self, track: Any) -> None:
+        if any(track is known for known in self._seen):
+            return
+        self._seen.append(track)
+        self._on_track(track)
+
+
+def attach_peer(
+    pc: RTCPeerConnection,
+    *,
+    reply_track: MediaStreamTrack | None,
+    on_track: Callable[[MediaStreamTrack], None],
+) -> PeerAttachment:
+    """Send the reply to a peer and tell of each track that it sends.
+
+    Works for the side that offers and for the side that answers, before or after `setRemoteDescription`: tracks of
+    transceivers that exist are told at once, those that come with a description later when they come, each once.
+    A side that offers and wants video adds its own ``pc.addTransceiver("video", direction="recvonly")``.
+
+    Args:
+        pc: An aiortc peer connection whose local description is not set yet.
+        reply_track: What to send; None: nothing. One that `pc` sends already is left as it is.
+        on_track: Called, synchronously, with each remote track.
+
+    Raises:
+        ArgumentError: `pc` is no aiortc peer connection.
+        UserError: Its local description is set (the reply would not be in it), or it is closed.
+    """
+    if not isinstance(pc, RTCPeerConnection):
+        raise ArgumentError("pc", pc, "an aiortc RTCPeerConnection")
+    if pc.signalingState == "closed" or pc.connectionState == "closed":
+        raise UserError("attach: the peer connection is closed; attach a new one")
+    current: Any = pc.localDescription
+    if current is not None:
+        raise UserError(
+            "attach: the local description is set already, so the reply track would not be in it; "
+            "call attach before setLocalDescription"
+        )
+    if reply_track is not None and all(sender.track is not reply_track for sender in pc.getSenders()):
+        pc.addTrack(reply_track)
+    return PeerAttachment(pc, on_track)
