@@ -11,10 +11,17 @@ from abc import ABC, abstractmethod
 
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
+from realtime.errors import ArgumentError
 from realtime.transports.websocket import Transport
 from realtime.wire.base import WireFormat
 
-__all__ = ["RealtimeModel"]
+__all__ = ["RealtimeModel", "check_name"]
+
+
+def check_name(argument: str, value: object, wanted: str) -> None:
+    """Raise `ArgumentError` unless `value` is a string with something in it."""
+    if not isinstance(value, str) or not value.strip():
+        raise ArgumentError(argument, value, wanted)
 
 
 class RealtimeModel(ABC):
