@@ -50,8 +50,8 @@ class ModelCapabilities:
     """It says when the user's speech began and ended, in its own audio time."""
     reports_input_transcripts: bool = True
     """It transcribes the user's speech when asked to."""
-    reports_usage_fraction: bool = False
-    """It reports how full its context window is."""
+    reports_total_usage: bool = True
+    """A response's usage counts the whole conversation, not only what the response added."""
     cancels_on_barge_in: bool = True
     """It cancels its own response when it hears the user speak (with server turn detection)."""
     context_window: int | None = None

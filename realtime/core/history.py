@@ -11,7 +11,7 @@ The places are a linked list with an index by item id, so that every operation i
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 
 from realtime.chat.context import ContextEntry, ContextLease
@@ -85,17 +85,19 @@ class History:
         self._tail = self._head
         self._frontier = self._head
         self._by_item: dict[str, Place] = {}
+        self._by_entry: dict[ContextEntry, Place] = {}
         self._gone: OrderedDict[str, None] = OrderedDict()
         self.visible_count = 0
         """Messages in the history."""
         self.revision = 0
         """Rises with every change of the history."""
+        rounds: dict[str, str] = {}
         for entry in lease.entries():
             place = Place((entry.message.message_id,) if entry.message.message_id else ())
             place.message, place.entry, place.is_new = entry.message, entry, False
+            self._by_entry[entry] = place
             place.state, place.visible = PlaceState.FINAL, True
-            if entry.message.tool_calls or entry.message.tool_call_id:
-                place.round_id = _seeded_round(entry.message)
+            place.round_id = _seeded_round(entry.message, rounds, self._tail)
             self._link(place, self._tail)
             self._frontier = place
             self.visible_count += 1
@@ -133,6 +135,27 @@ class History:
         """The place of an item, if it has one."""
         return self._by_item.get(item_id)
 
+    def place_of(self, entry: ContextEntry) -> Place | None:
+        """The place whose message stands at an entry of the context; None for a digest."""
+        return self._by_entry.get(entry)
+
+    def digest(self, entries: Sequence[ContextEntry], message: ChatMessage) -> None:
+        """A digest takes the place of a run of the context; the history keeps what it digests."""
+        for entry in entries:
+            place = self._by_entry.pop(entry, None)
+            if place is not None:
+                place.entry = None
+        self._lease.replace_run(entries, message)
+
+    def leave_context_entries(self, entries: Iterable[ContextEntry]) -> None:
+        """Entries (digests included) leave the context; the history keeps their messages."""
+        leaving = list(entries)
+        for entry in leaving:
+            place = self._by_entry.pop(entry, None)
+            if place is not None:
+                place.entry = None
+        self._lease.remove(leaving)
+
     def was_here(self, item_id: str) -> bool:
         """Whether an item had a place that is gone."""
         return item_id in self._gone
@@ -152,7 +175,11 @@ class History:
         after = self._tail
         if not at_end:
             after = self._head if behind is None else self._by_item.get(behind, self._tail)
-            while after.following is not None and after.following.round_id is not None and self._is_result(after.following):
+            while (
+                after.following is not None
+                and after.following.round_id is not None
+                and self._is_result(after.following)
+            ):
                 after = after.following  # a result belongs to its call, not to the order of items
         if after.visible and after is not self._frontier:
             after = self._frontier  # nothing is inserted ahead of what is visible
@@ -210,10 +237,7 @@ class History:
 
     def leave_context(self, places: Iterable[Place]) -> None:
         """Places leave the context; the history keeps them."""
-        entries = [place.entry for place in places if place.entry is not None]
-        for place in places:
-            place.entry = None
-        self._lease.remove(entries)
+        self.leave_context_entries([place.entry for place in places if place.entry is not None])
 
     def change(self, place: Place, message: ChatMessage) -> None:
         """A visible message becomes another value at the same place."""
@@ -249,11 +273,12 @@ class History:
         place.visible = True
         self.visible_count += 1
         self.revision += 1
-        anchor = behind.entry if behind is not None else None
-        if behind is not None and anchor is not None:
-            place.entry = self._lease.insert_after(anchor, place.message)
-        else:
+        if behind is None:
             place.entry = self._lease.append(place.message)
+        elif behind.entry is not None:
+            place.entry = self._lease.insert_after(behind.entry, place.message)
+        if place.entry is not None:
+            self._by_entry[place.entry] = place
         self._effects.emit(MessageCommitted(message=place.message))
 
     def patience_ends(self) -> float | None:
@@ -315,6 +340,14 @@ def _call_ids(place: Place) -> set[str]:
     return {call.call_id for call in place.message.tool_calls} if place.message is not None else set()
 
 
-def _seeded_round(message: ChatMessage) -> str:
-    call_id = message.tool_call_id or message.tool_calls[0].call_id
-    return f"seeded:{call_id}"
+def _seeded_round(message: ChatMessage, rounds: dict[str, str], before: Place) -> str | None:
+    """The round of a seeded message: calls in a row are one, and their results belong to it."""
+    if message.tool_call_id:
+        return rounds.get(message.tool_call_id)
+    if not message.tool_calls:
+        return None
+    is_next_call = before.round_id is not None and before.message is not None and bool(before.message.tool_calls)
+    round_id = before.round_id if is_next_call else f"seeded:{message.tool_calls[0].call_id}"
+    assert round_id is not None
+    rounds.update((call.call_id, round_id) for call in message.tool_calls)
+    return round_id

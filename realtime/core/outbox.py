@@ -13,7 +13,6 @@ from realtime.core.commands import (
     AppendAudio,
     ClearAudio,
     CommitAudio,
-    ConfigureSession,
     CreateItem,
     LinkCommand,
 )
@@ -57,8 +56,15 @@ class Outbox:
         self._pictures[command.source] = command
         return replaced
 
-    def open(self, first: list[LinkCommand]) -> None:
-        """A connection is up: `first` (configuration and seeds) leaves before everything that waits."""
+    def open(self, first: list[LinkCommand], *, discard_waiting: bool) -> None:
+        """A connection is up.
+
+        Args:
+            first: The configuration and the conversation; they leave before everything that waits.
+            discard_waiting: The waiting control commands changed a conversation that `first` tells as it is now.
+        """
+        if discard_waiting:
+            self._control.clear()
         self._control.extendleft(reversed(first))
         self._is_open = True
 
@@ -78,6 +84,10 @@ class Outbox:
         self._pictures.clear()
         self._is_open = False
         return lost
+
+    def drop_picture(self, command: CreateItem) -> None:
+        """Let one waiting frame go."""
+        self._pictures.pop(command.source, None)
 
     def drop_pictures(self) -> list[CreateItem]:
         """Let all waiting frames go and return them."""
@@ -132,6 +142,10 @@ class Outbox:
         """Whether a connection takes commands."""
         return self._is_open
 
+    def has_waiting(self) -> bool:
+        """Whether `take` would give something."""
+        return self._is_open and bool(self._control or self._audio.has_waiting() or self._pictures)
+
     @property
     def control_depth(self) -> int:
         """Control commands that wait."""
@@ -147,6 +161,7 @@ class Outbox:
         """Bytes of the sampled frames that wait."""
         return sum(image.byte_length for command in self._pictures.values() for image in command.message.images)
 
-    def has_configuration(self) -> bool:
-        """Whether a `ConfigureSession` waits (a newer one takes its place)."""
-        return any(isinstance(command, ConfigureSession) for command in self._control)
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of audio and sampled frames that wait, and of audio kept for a replay."""
+        return self._audio.waiting_bytes + self._audio.held_bytes + self.picture_bytes

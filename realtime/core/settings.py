@@ -6,6 +6,7 @@ Owns: `Agent`, `ToolSpec`, `FrameSampling`, `TurnDetection`, `ReconnectPolicy`, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -70,12 +71,7 @@ def check_number(
     """
     if value is None and none_is is not None:
         return
-    good = (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and value == value
-        and abs(value) != float("inf")
-    )
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if good:
         assert isinstance(value, (int, float))
         good = (value > least if above else value >= least) and (most is None or value <= most)
@@ -289,7 +285,7 @@ class SessionSettings:
     """Which frames the model is shown."""
     turn_detection: TurnDetection = field(default_factory=TurnDetection)
     """Who decides when the user has finished."""
-    transcription: Literal["auto", "off"] | str = "auto"
+    transcription: str = "auto"
     """`auto`: the provider's default model; `off`: none; else the transcription model's name."""
     output: Literal["audio", "text"] = "audio"
     """Whether the model speaks or writes."""

@@ -93,7 +93,9 @@ class Wish:
     def fold(self, later: Wish) -> Wish:
         """Two wishes are one: the later one's overrides win, `none` stays."""
         return Wish(
-            tool_choice="none" if "none" in (self.tool_choice, later.tool_choice) else later.tool_choice or self.tool_choice,
+            tool_choice="none"
+            if "none" in (self.tool_choice, later.tool_choice)
+            else later.tool_choice or self.tool_choice,
             instructions=later.instructions or self.instructions,
         )
 
@@ -164,8 +166,11 @@ class ResponseSlot:
         """The running response is not wanted any more."""
         self._go(TurnInput.CANCEL)
 
-    def refused(self) -> bool:
+    def refused(self, *, may_retry: bool) -> bool:
         """The provider refused the response that was asked for.
+
+        Args:
+            may_retry: The refusal was only about the moment.
 
         Returns:
             True if it is asked for once more when the way is free; False after a second refusal.
@@ -173,7 +178,7 @@ class ResponseSlot:
         again = self.requested
         self._go(TurnInput.REFUSED)
         self.command_id = self.requested = None
-        if self._refused_once or again is None:
+        if not may_retry or self._refused_once or again is None:
             self._refused_once = False
             return False
         self._refused_once = True

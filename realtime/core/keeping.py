@@ -1,0 +1,215 @@
+"""Carrying out retention: what the budgets name leaves the history and the context (behaviour.md R1–R5).
+
+Owns: the budgets and the bytes that the history holds, and what an evicted message becomes. Driven by `SessionMachine`'s
+parts, whenever something was added. Never decides what is too much: the budgets do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from realtime.chat.messages import ChatMessage
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import DeleteItem
+from realtime.core.effects import Effects
+from realtime.core.events import MessageChanged, MessagesRemoved, RemovalReason
+from realtime.core.history import History, Place
+from realtime.core.ledger import Ledger
+from realtime.core.retention import AudioBudget, ImageBudget
+from realtime.core.settings import Retention
+
+__all__ = ["PICTURE_MARKER", "Keeping"]
+
+PICTURE_MARKER = "[picture no longer kept]"
+"""Stands in a message's text where a picture was (R1)."""
+
+
+class Keeping:
+    """The budgets of one session and the hand that evicts."""
+
+    def __init__(
+        self,
+        *,
+        retention: Retention,
+        capabilities: ModelCapabilities,
+        memory_limit_bytes: int | None,
+        history: History,
+        ledger: Ledger,
+        effects: Effects,
+    ) -> None:
+        """Start with nothing kept."""
+        self._retention = retention
+        self._capabilities = capabilities
+        self._memory_limit = memory_limit_bytes
+        self._history = history
+        self._ledger = ledger
+        self._effects = effects
+        self.images = ImageBudget(retention)
+        self.audio = AudioBudget(
+            retention, input_rate_hz=capabilities.input_rate_hz, output_rate_hz=capabilities.output_rate_hz
+        )
+        self.image_bytes = 0
+        """Bytes of the pictures kept (seeded ones are not counted)."""
+        self.evicted_images = 0
+        """Pictures evicted so far."""
+        self.evicted_audio = 0
+        """Recordings evicted so far."""
+
+    @property
+    def keeps_output_audio(self) -> bool:
+        """Whether replies are recorded."""
+        return self._retention.keeps_output_audio
+
+    @property
+    def keeps_input_audio(self) -> bool:
+        """Whether the user is recorded."""
+        return self._retention.keeps_input_audio
+
+    # -- pictures ---------------------------------------------------------------------------------------------------
+
+    def admit_pictures(self, message: ChatMessage) -> ChatMessage | None:
+        """Count a sent message's pictures and leave out those that `retain_images_every_n` or a maximum of 0 refuse.
+
+        Returns:
+            The message to record; None if nothing of it is kept.
+        """
+        if not message.images:
+            return message
+        kept = tuple(image for image in message.images if self.images.admit())
+        if len(kept) == len(message.images):
+            return message
+        return _without(message, kept)
+
+    def add_pictures(self, place: Place) -> None:
+        """A message with admitted pictures got its place; the oldest leave first, so that the budget always holds."""
+        message = place.message
+        if message is None:
+            return
+        for image in message.images:
+            for leaving in self.images.room():
+                self._evict_picture(leaving, "image_budget")
+            if place.message is None:
+                return
+            self.images.add(place)
+            self.image_bytes += image.byte_length
+        self.bound_memory()
+
+    def _evict_picture(self, place: Place, reason: Literal["image_budget", "memory_limit"]) -> None:
+        message = place.message
+        if message is None or not message.images:
+            return
+        self.evicted_images += 1
+        self.image_bytes -= message.images[0].byte_length
+        left = _without(message, message.images[1:])
+        if left is not None:
+            self._history.change(place, left)
+            if place.visible:
+                self._effects.emit(MessageChanged(message=left, reason=reason))
+            return
+        self._forget_at_provider(place)
+        visible = place.visible
+        self._history.remove(place)
+        place.message = None
+        if visible:
+            self._effects.emit(MessagesRemoved(message_ids=(message.message_id,), reason=reason))
+
+    def _forget_at_provider(self, place: Place) -> None:
+        """A picture left here: delete it there too (R4), or remember that the provider still holds it (W5)."""
+        for item_id in place.item_ids:
+            if item_id not in self._ledger:
+                continue
+            if self._retention.mirror_evictions and self._capabilities.supports_item_deletion:
+                self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
+                self._ledger.remove(item_id)
+            else:
+                self._ledger.mark_gone(item_id)
+
+    # -- audio ------------------------------------------------------------------------------------------------------
+
+    def add_audio(self, place: Place, samples: int, *, is_input: bool) -> None:
+        """A message's audio is finished."""
+        self.audio.add(place, samples, is_input=is_input)
+        self.bound_audio()
+
+    def bound_audio(self) -> None:
+        """Bring audio back within its seconds."""
+        for place in self.audio.excess():
+            self._evict_audio(place, "audio_budget")
+        self.bound_memory()
+
+    def _evict_audio(self, place: Place, reason: Literal["audio_budget", "memory_limit"]) -> None:
+        message = place.message
+        if message is None or message.audio is None:
+            return
+        self.evicted_audio += 1
+        silent = replace(message, audio=None)
+        self._history.change(place, silent)
+        if place.visible:
+            self._effects.emit(MessageChanged(message=silent, reason=reason))
+
+    # -- bytes and length -------------------------------------------------------------------------------------------
+
+    @property
+    def audio_bytes(self) -> int:
+        """Bytes of audio kept, turns in progress included."""
+        return self.audio.bytes_kept + self.audio.live_bytes
+
+    def bound_memory(self) -> None:
+        """R5: under a hard cap the oldest audio goes first, then pictures but the newest of each source."""
+        if self._memory_limit is None:
+            return
+        while self.used_bytes > self._memory_limit and self.audio.has_finished:
+            self._evict_audio(self.audio.pop_oldest(), "memory_limit")
+        while self.used_bytes > self._memory_limit:
+            place = self.images.oldest_but_newest_of_source()
+            if place is None:
+                break
+            self._evict_picture(place, "memory_limit")
+        if self.used_bytes > self._memory_limit:
+            self._effects.outbox.drop_pictures()
+
+    @property
+    def used_bytes(self) -> int:
+        """What the cap is about: pictures, audio and what waits for the socket."""
+        return self.image_bytes + self.audio_bytes + self._effects.outbox.queued_bytes
+
+    def has_room_for(self, byte_length: int) -> bool:
+        """Whether one more picture of this size fits under the cap."""
+        return self._memory_limit is None or self.used_bytes + byte_length <= self._memory_limit
+
+    def bound_history(self) -> None:
+        """`max_history_messages`: the oldest whole units leave."""
+        while self._history.visible_count > self._retention.max_history_messages:
+            unit = self._history.oldest_unit()
+            if not unit or len(unit) >= self._history.visible_count:
+                return
+            self.remove(unit, "history_limit")
+
+    def remove(self, places: list[Place], reason: RemovalReason) -> None:
+        """Whole messages leave the history, with what they hold."""
+        ids: list[str] = []
+        for place in places:
+            message = place.message
+            if message is not None:
+                ids.append(message.message_id)
+                if message.images:
+                    counted = self.images.forget(place)
+                    self.image_bytes -= sum(image.byte_length for image in message.images[-counted:]) if counted else 0
+                if message.audio is not None:
+                    self.audio.forget(place)
+            self._forget_at_provider(place)
+            self._history.remove(place)
+            place.message = None
+        if ids:
+            self._effects.emit(MessagesRemoved(message_ids=tuple(ids), reason=reason))
+
+
+def _without(message: ChatMessage, kept: tuple[object, ...]) -> ChatMessage | None:
+    """The message with only these pictures: a frame without its picture is nothing, a text says that one is gone."""
+    if not kept and not message.content and not message.tool_call_id:
+        return None
+    if PICTURE_MARKER in message.content:
+        return replace(message, images=kept)
+    content = f"{message.content}\n{PICTURE_MARKER}" if message.content else PICTURE_MARKER
+    return replace(message, images=kept, content=content)

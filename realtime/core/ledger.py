@@ -1,0 +1,70 @@
+"""What the provider's conversation holds, apart from what we keep (behaviour.md W5).
+
+Owns: the item ids that the provider has, the tokens we think they cost, and which pictures it still holds though they are
+gone here. Driven by `SessionMachine`. Never sends.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """The provider's items, oldest first."""
+
+    def __init__(self) -> None:
+        """An empty conversation."""
+        self._items: OrderedDict[str, int] = OrderedDict()
+        self._gone_here: OrderedDict[str, int] = OrderedDict()
+        self._restored: set[str] = set()
+        self.gone_tokens = 0
+        """Tokens of items that the provider has and the context has not."""
+
+    def __contains__(self, item_id: object) -> bool:
+        """Whether the provider has an item."""
+        return item_id in self._items
+
+    def __len__(self) -> int:
+        """How many items the provider has."""
+        return len(self._items)
+
+    def add(self, item_id: str, tokens: int = 0, *, is_restored: bool = False) -> None:
+        """The provider has an item of this cost; a cost that was 0 may become known later."""
+        self._items[item_id] = self._items.get(item_id, 0) or tokens
+        if is_restored:
+            self._restored.add(item_id)
+
+    def is_spoken(self, item_id: str) -> bool:
+        """Whether the provider has an item as it was spoken: one that was restored is text there, whatever it was."""
+        return item_id in self._items and item_id not in self._restored
+
+    def remove(self, item_id: str) -> None:
+        """The provider has deleted an item, or was told to."""
+        self._items.pop(item_id, None)
+        self._restored.discard(item_id)
+        self.gone_tokens -= self._gone_here.pop(item_id, 0)
+
+    def mark_gone(self, item_id: str) -> None:
+        """An item left the context while the provider keeps it."""
+        tokens = self._items.get(item_id)
+        if tokens is not None and item_id not in self._gone_here:
+            self._gone_here[item_id] = tokens
+            self.gone_tokens += tokens
+
+    def oldest_gone(self) -> str | None:
+        """The oldest item that only the provider has."""
+        return next(iter(self._gone_here), None)
+
+    @property
+    def gone_count(self) -> int:
+        """How many items only the provider has."""
+        return len(self._gone_here)
+
+    def clear(self) -> None:
+        """A new conversation at the provider."""
+        self._items.clear()
+        self._restored.clear()
+        self._gone_here.clear()
+        self.gone_tokens = 0

@@ -1,0 +1,545 @@
+"""The session as one deterministic machine: the same calls give the same events and commands.
+
+Owns: the whole state of a session, through its parts. Driven by `pipelines/driver.py` alone: feed, drain, re-arm the
+timer. Never waits, reads a clock, makes an id or touches a socket; `now` and ids are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from realtime.chat.context import ChatContext
+from realtime.chat.messages import AgentHandoff, AudioContent, ChatMessage, ChatRole, ImageContent
+from realtime.core import model_events as reported
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import (
+    ClearAudio,
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    DropHeldFrame,
+    EndSession,
+    LinkCommand,
+    LocalCommand,
+    SwitchAgent,
+)
+from realtime.core.events import (
+    ErrorReported,
+    FrameSkipped,
+    HandedOff,
+    SessionEnded,
+    SessionEvent,
+    TrackEnded,
+)
+from realtime.core.floor import Floor
+from realtime.core.outgoing import as_messages
+from realtime.core.parts import Parts
+from realtime.core.reconnection import Reconnection
+from realtime.core.sampling import FrameFacts, FrameVerdict
+from realtime.core.settings import Agent, SessionSettings, ToolSpec
+from realtime.core.statistics import MachineStatistics, collect
+from realtime.core.turn import ResponseState, Wish
+from realtime.errors import LinkLost, RealtimeError, SessionClosed, UsageLimitExceeded
+
+__all__ = ["SessionMachine"]
+
+
+class SessionMachine:
+    """One session. Every feed and every act takes `now`, in seconds of the session's clock."""
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        capabilities: ModelCapabilities,
+        context: ChatContext,
+        *,
+        make_id: Callable[[], str],
+        wall_offset: float = 0.0,
+        now: float = 0.0,
+    ) -> None:
+        """Take over a context.
+
+        Args:
+            settings: What the user chose.
+            capabilities: What the model can do.
+            context: The live context; it is leased until `close`.
+            make_id: Gives fresh ids of at most 32 characters.
+            wall_offset: Wall time minus `now`, for `created_at`.
+            now: The present moment.
+
+        Raises:
+            UserError: The context belongs to another session.
+        """
+        self.context = context
+        self._parts = Parts(settings, capabilities, context, make_id=make_id, wall_offset=wall_offset, now=now)
+        self._floor = Floor(self._parts)
+        self._reconnection = Reconnection(self._parts, self._floor)
+        self._is_closed = False
+
+    # == drain ==========================================================================================================
+
+    def next_event(self) -> SessionEvent | None:
+        """The next thing to tell the application, or None."""
+        return self._parts.effects.events.popleft() if self._parts.effects.events else None
+
+    def next_command(self) -> LocalCommand | None:
+        """The next thing for our own shells to do at once, or None."""
+        return self._parts.effects.local.popleft() if self._parts.effects.local else None
+
+    def next_link_command(self, *, now: float) -> LinkCommand | None:  # hot path: every wire message
+        """The next thing to send, pulled when the socket is writable: control before audio before pictures."""
+        self._parts.effects.now = max(now, self._parts.effects.now)
+        max_age = self._parts.settings.sampling.max_age_seconds
+        while (picture := self._parts.outbox.peek_picture()) is not None:
+            if picture.captured_at is None or now - picture.captured_at <= max_age:
+                break
+            self._parts.outbox.drop_picture(picture)
+            self._parts.outgoing.skip_frame(picture, "stale")
+        command = self._parts.outbox.take()
+        if command is not None and self._parts.settings.retention.keeps_input_audio:
+            self._parts.keeping.bound_audio()
+        return command
+
+    @property
+    def has_link_command(self) -> bool:
+        """Whether `next_link_command` may have something."""
+        return self._parts.outbox.has_waiting()
+
+    # == timer ==========================================================================================================
+
+    def get_deadline(self) -> float | None:
+        """When `handle_deadline` should be called next, on the session's clock; None: not needed."""
+        if self._is_closed:
+            return None
+        moments = (self._parts.history.patience_ends(), self._floor.hold_wish_until, self._parts.limits.ends_at)
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def handle_deadline(self, *, now: float) -> None:
+        """Time has passed."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        while (patience := self._parts.history.patience_ends()) is not None and patience <= now:
+            blocker = self._parts.history.blocker
+            assert blocker is not None
+            self._parts.speech.give_up(blocker)
+            self._parts.history.advance()
+        if self._floor.hold_wish_until is not None and self._floor.hold_wish_until <= now:
+            self._floor.hold_wish_until = None
+        self._parts.limits.time_passed(now)
+        self._finish()
+
+    # == feed: the model ================================================================================================
+
+    def receive_model_event(self, event: reported.ModelEvent, *, now: float) -> None:
+        """The model reported something."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        try:
+            self._floor.receive(event)
+        finally:
+            self._finish()
+
+    # == feed: tracks ===================================================================================================
+
+    def receive_audio(self, pcm: bytes, *, now: float) -> None:  # hot path: 25–50 times a second
+        """The user's audio: PCM16 mono at `ModelCapabilities.input_rate_hz`, whole samples."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        self._parts.input_audio.push(pcm)
+
+    def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
+        """A frame of a camera or a screen: what should become of it."""
+        if self._is_closed or not self._parts.capabilities.supports_image_input:
+            return FrameVerdict(action="drop", skip_reason="closed")
+        self._parts.effects.now = now
+        if self._parts.limits.images_are_spent:
+            return FrameVerdict(action="drop", skip_reason="image_limit")
+        verdict = self._parts.sampler.receive(facts, now=now)
+        if verdict.action == "keep":
+            assert verdict.keep_reason is not None
+            self._floor.frame_reasons[facts.source, facts.frame_id] = (verdict.keep_reason, facts)
+        elif verdict.skip_reason not in (None, "not_due"):
+            assert verdict.skip_reason is not None
+            self._parts.effects.emit(
+                FrameSkipped(source=facts.source, reason=verdict.skip_reason, captured_at=facts.captured_at)
+            )
+        return verdict
+
+    def receive_image(
+        self,
+        *,
+        source: str,
+        frame_id: int,
+        image: ImageContent | None,
+        error: BaseException | None = None,
+        now: float,
+    ) -> None:
+        """A kept frame was encoded, or could not be (`image` None: `error`, or a newer one took its place)."""
+        self._parts.effects.now = now
+        reason, facts = self._floor.frame_reasons.pop((source, frame_id), (None, None))
+        if self._is_closed or reason is None or facts is None:
+            return
+        if image is None:
+            skipped = "encode_failed" if error is not None else "replaced"
+            self._parts.effects.emit(FrameSkipped(source=source, reason=skipped, captured_at=facts.captured_at))
+            if error is not None:
+                self._parts.effects.emit(ErrorReported(error=error, where=f"track {source}"))
+            return
+        if not self._parts.keeping.has_room_for(image.byte_length):
+            self._parts.effects.emit(FrameSkipped(source=source, reason="image_limit", captured_at=facts.captured_at))
+            return
+        message = ChatMessage(
+            ChatRole.USER,
+            "",
+            self._parts.effects.new_id(),
+            images=(image,),
+            created_at=self._parts.effects.wall - (now - facts.captured_at),
+            source=source,
+        )
+        self._parts.outgoing.send_frame(message, captured_at=facts.captured_at, reason=reason)
+        self._finish()
+
+    def receive_voice_activity(self, *, speaking: bool, at_ms: int, now: float) -> None:
+        """Speech heard by ourselves, for models that report none; it moves the sampler, not the turns."""
+        self._parts.effects.now = now
+        if speaking:
+            self._parts.sampler.speech_began()
+        else:
+            self._floor.release_held(now - max(0, self._parts.input_audio.sent_ms - at_ms) / 1000)
+
+    def receive_played(self, reply_id: str, played_ms: int, *, finished: bool = False, now: float) -> None:
+        """The listener has heard a reply up to a position; `finished`: all of it. Hot path: 50 a second."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        reply = self._parts.replies.receive_played(reply_id, played_ms, finished=finished)
+        if finished and reply is not None:
+            self._floor.end_reply_if_over(reply)
+            self._finish()
+
+    def receive_track_ended(self, source: str, kind: str, error: BaseException | None = None, *, now: float) -> None:
+        """A track gave its last frame."""
+        self._parts.effects.now = now
+        if self._is_closed:
+            return
+        for frame_id in self._parts.sampler.forget(source):
+            self._parts.effects.do(
+                DropHeldFrame(command_id=self._parts.effects.new_id(), source=source, frame_id=frame_id)
+            )
+        self._parts.effects.emit(TrackEnded(source=source, kind=kind, error=error))
+
+    # == feed: tools and summaries ======================================================================================
+
+    def receive_tool_output(
+        self,
+        call_id: str,
+        output: str,
+        *,
+        is_error: bool = False,
+        images: Sequence[ImageContent] = (),
+        error: BaseException | None = None,
+        now: float,
+    ) -> None:
+        """A tool has answered; `error` is what it raised, for the application (T3)."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        call = self._parts.tools.output(call_id, output, is_error=is_error, images=images)
+        if call is not None:
+            if error is not None:
+                self._parts.effects.emit(ErrorReported(error=error, where=f"tool {call.name}"))
+            self._floor.follow_up(call.response_id, self._parts.replies.find(call.response_id))
+        self._finish()
+
+    def receive_approval(self, call_id: str, ok: bool, *, now: float) -> bool:
+        """The application answered an `ApprovalRequested`; False if no such call waits."""
+        self._parts.effects.now = now
+        call = self._parts.tools.find(call_id)
+        known = not self._is_closed and self._parts.tools.approve(call_id, ok=ok)
+        if known and call is not None and not ok:
+            self._floor.follow_up(call.response_id, self._parts.replies.find(call.response_id))
+        self._finish()
+        return known
+
+    def receive_summary(self, basis_revision: int, text: str | None, *, now: float) -> None:
+        """A summary is ready, or failed (None)."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        self._parts.trimming.receive_summary(basis_revision, text)
+        self._finish()
+
+    # == feed: the link =================================================================================================
+
+    def receive_command_done(self, command_id: str, *, now: float) -> None:  # hot path: every wire message
+        """A link command was written to the socket."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        command = self._parts.outbox.done(command_id)
+        if isinstance(command, CreateItem):
+            self._parts.limits.images += len(command.message.images)
+            if command.item_ids[0] in self._parts.outgoing:
+                self._parts.outgoing.sent(command.item_ids[0])
+            if not self._parts.capabilities.reports_item_order:
+                for item_id in command.item_ids:
+                    self._parts.ledger.add(item_id)
+            self._finish()
+
+    def receive_command_failed(self, command_id: str, error: BaseException, *, now: float) -> None:
+        """A link command could not be sent (too large, or not in this protocol); the connection stays."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        command = self._parts.outbox.failed(command_id)
+        if isinstance(command, CreateItem):
+            self._parts.outgoing.reject(command, str(error))
+        if isinstance(command, CreateResponse):
+            self._floor.refused(command, "")
+        self._parts.effects.emit(ErrorReported(error=error, where="link"))
+        self._finish()
+
+    def receive_link_lost(
+        self, reason: str, *, will_retry: bool, error: RealtimeError | None = None, now: float
+    ) -> None:
+        """The connection is gone. Without a retry the session ends with `error`."""
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        self._reconnection.lost(reason, will_retry=will_retry)
+        if will_retry:
+            self._finish()
+        else:
+            self._close(error)
+
+    def receive_link_restored(
+        self, *, state_restored: bool = False, capabilities: ModelCapabilities | None = None, now: float
+    ) -> None:
+        """A connection is ready: it is configured and, unless the provider resumed, told the conversation again.
+
+        Args:
+            state_restored: The provider took the conversation up by itself.
+            capabilities: Another model's, after a hand-off to one.
+            now: The present moment.
+        """
+        if self._is_closed:
+            return
+        self._parts.effects.now = now
+        self._reconnection.restored(state_restored=state_restored, capabilities=capabilities)
+        self._finish()
+
+    # == act ============================================================================================================
+
+    def send(
+        self, content: Sequence[str | ImageContent | AudioContent], *, respond: bool | None, now: float
+    ) -> list[str]:
+        """Send text, pictures and recordings as the user's; see `RealtimeSession.send`.
+
+        Returns:
+            The ids of the messages that they become.
+        """
+        self._begin(now)
+        messages = as_messages(content, make_id=self._parts.effects.new_id, wall=self._parts.effects.wall)
+        for message in messages:
+            self._parts.outgoing.send(message)
+        has_text = any(message.content for message in messages)
+        if has_text or respond:
+            self._parts.tools.new_turn()
+        if has_text if respond is None else respond:
+            self._floor.basis = now
+            self._parts.slot.wish(Wish())
+        self._finish()
+        return [message.message_id for message in messages]
+
+    def commit_audio(self, *, now: float) -> bool:
+        """Make the audio so far a turn; False if there is none (T6)."""
+        self._begin(now)
+        if self._parts.input_audio.since_commit == 0:
+            return False
+        self._parts.outbox.put(CommitAudio(command_id=self._parts.effects.new_id()))
+        self._parts.tools.new_turn()
+        return True
+
+    def clear_audio(self, *, now: float) -> None:
+        """Throw the uncommitted audio away."""
+        self._begin(now)
+        self._parts.outbox.put(ClearAudio(command_id=self._parts.effects.new_id()))
+
+    def create_response(self, *, instructions: str | None = None, now: float) -> None:
+        """Ask for a response; while one is running the wish waits, and several fold into one (T1)."""
+        self._begin(now)
+        if self._floor.basis is None:
+            self._floor.basis = now
+        self._parts.slot.wish(Wish(instructions=instructions))
+        self._finish()
+
+    def interrupt(self, *, played_ms: int | None = None, now: float) -> bool:
+        """Stop the reply; False if there is none."""
+        self._begin(now)
+        open_replies = self._parts.replies.open_replies()
+        for reply in open_replies:
+            self._floor.cut(reply, cause="interrupt", played_ms=played_ms)
+        if self._parts.slot.state is ResponseState.RUNNING:
+            self._floor.cancel_response()
+        elif self._parts.slot.state is ResponseState.REQUESTED:
+            self._floor.cancel_on_start = True
+        self._parts.slot.forget_wish()
+        self._parts.completion.close_chain()
+        self._finish()
+        return bool(open_replies)
+
+    def look(self, source: str | None = None, *, now: float) -> None:
+        """The next frame is wanted, whatever the schedule."""
+        self._begin(now)
+        self._parts.sampler.look(source)
+
+    def hand_off(self, agent: Agent, tools: Sequence[ToolSpec], *, reason: str = "", now: float) -> AgentHandoff:
+        """Another agent takes the same conversation."""
+        self._begin(now)
+        handoff = AgentHandoff(agent.id, self._parts.agent.id, reason, self._parts.effects.new_id())
+        self._parts.lease.add_handoff(handoff)
+        self._parts.agent, self._parts.tool_specs = agent, tuple(tools)
+        self._parts.tools.use(tools)
+        if agent.model is not None:
+            self._parts.effects.do(SwitchAgent(command_id=self._parts.effects.new_id(), agent=agent))
+        elif self._parts.outbox.is_open:
+            self._parts.outbox.put(self._reconnection.configuration())
+        self._parts.effects.emit(HandedOff(handoff=handoff))
+        self._finish()
+        return handoff
+
+    def close(self, error: RealtimeError | None = None, *, now: float) -> None:
+        """Record everything with what it has and end; a second time does nothing (H7)."""
+        self._parts.effects.now = now
+        self._close(error)
+
+    # == within =========================================================================================================
+
+    def _begin(self, now: float) -> None:
+        if self._is_closed:
+            raise SessionClosed("the session has ended")
+        self._parts.effects.now = now
+
+    def _finish(self) -> None:
+        """After every feed and act: show what became final, keep within bounds, ask for what is wanted."""
+        if self._is_closed:
+            return
+        if self._floor.fatal is not None:
+            self._close(self._floor.fatal)
+            return
+        shown = self._parts.history.advance()
+        if shown:
+            self._parts.keeping.bound_history()
+        reported_before = len(self._parts.effects.events)
+        self._parts.completion.report()
+        if len(self._parts.effects.events) > reported_before:
+            self._parts.trimming.apply()
+        self._floor.pursue_wish()
+        self._end_if_limited()
+
+    def _end_if_limited(self) -> None:
+        breach = self._parts.limits.breach()
+        if breach is not None and not self._parts.slot.is_busy and not self._parts.replies.open_replies():
+            self._close(breach)
+
+    def _close(self, error: RealtimeError | None) -> None:
+        if self._is_closed:
+            return
+        self._parts.speech.close()
+        for reply in self._parts.replies.open_replies():
+            self._floor.cut(reply, cause="close")
+        self._floor.abandon_responses()
+        self._parts.tools.close()
+        self._parts.outgoing.close()
+        for place in list(self._parts.history.waiting()):
+            self._parts.history.settle(place, None)
+        self._parts.history.advance()
+        self._parts.keeping.bound_history()
+        self._parts.completion.close_chain()
+        self._parts.completion.report(force=True)
+        self._is_closed = True
+        self._parts.lease.release()
+        self._parts.effects.emit(SessionEnded(reason=_ending(error), error=error))
+        self._parts.effects.do(EndSession(command_id=self._parts.effects.new_id(), error=error))
+
+    # == read ===========================================================================================================
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session has ended."""
+        return self._is_closed
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection takes commands."""
+        return self._parts.outbox.is_open
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is being made, played or waited for."""
+        return (
+            self._parts.slot.is_busy or self._parts.slot.waiting is not None or bool(self._parts.replies.open_replies())
+        )
+
+    @property
+    def agent(self) -> Agent:
+        """Who speaks."""
+        return self._parts.agent
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do."""
+        return self._parts.capabilities
+
+    @property
+    def revision(self) -> int:
+        """Rises with every change of the history."""
+        return self._parts.history.revision
+
+    def messages(self) -> list[ChatMessage]:
+        """The history: a snapshot."""
+        return self._parts.history.messages()
+
+    def new_messages(self) -> list[ChatMessage]:
+        """The history without what was seeded: a snapshot."""
+        return self._parts.history.new_messages()
+
+    @property
+    def pending(self) -> tuple[ChatMessage, ...]:
+        """Turns that are still being spoken, transcribed or played, as far as they are."""
+        found: list[ChatMessage] = []
+        for place in self._parts.history.waiting():
+            message = place.message or self._parts.speech.preview(place) or self._parts.replies.preview(place)
+            if message is not None:
+                found.append(message)
+        return (*found, *self._parts.outgoing.pending(), *self._parts.speech.unplaced())
+
+    @property
+    def usage(self) -> reported.TokenUsage:
+        """Tokens of all responses."""
+        return self._parts.limits.usage
+
+    @property
+    def context_window_used(self) -> float | None:
+        """The fraction of the model's context window in use, by the last response; None until known."""
+        return self._parts.limits.window_fraction(self._parts.capabilities)
+
+    def statistics(self) -> MachineStatistics:
+        """Every figure that the machine counts."""
+        return collect(self._parts, reconnects=self._reconnection.count)
+
+
+def _ending(error: RealtimeError | None) -> Literal["closed", "error", "usage_limit", "link_lost"]:
+    match error:
+        case None:
+            return "closed"
+        case UsageLimitExceeded():
+            return "usage_limit"
+        case LinkLost():
+            return "link_lost"
+        case _:
+            return "error"

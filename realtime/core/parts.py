@@ -1,0 +1,132 @@
+"""The parts of one session's machine, built and joined.
+
+Owns: the construction of every part and what they share (settings, the agent that speaks, the capabilities). Driven by
+`SessionMachine`. Never acts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from realtime.chat.context import ChatContext
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.completion import Completion
+from realtime.core.effects import Effects
+from realtime.core.history import History
+from realtime.core.input_audio import InputAudio
+from realtime.core.keeping import Keeping
+from realtime.core.ledger import Ledger
+from realtime.core.limits import LimitWatch
+from realtime.core.outbox import Outbox
+from realtime.core.outgoing import Outgoing
+from realtime.core.replies import Replies
+from realtime.core.sampling import FrameSampler
+from realtime.core.settings import SessionSettings
+from realtime.core.speech import Speech
+from realtime.core.tool_rounds import ToolRounds
+from realtime.core.trimming import Trimming
+from realtime.core.turn import ResponseSlot
+
+__all__ = ["Parts"]
+
+_LANE_SECONDS = 30.0
+"""Input audio that may wait for a slow socket; the oldest is dropped beyond."""
+_DEFAULT_SILENCE_MS = 500
+"""What a provider's turn detection waits for, if nothing else is said."""
+
+
+class Parts:
+    """Every part of one session's machine. Each is described in its own module."""
+
+    def __init__(
+        self,
+        settings: SessionSettings,
+        capabilities: ModelCapabilities,
+        context: ChatContext,
+        *,
+        make_id: Callable[[], str],
+        wall_offset: float,
+        now: float,
+    ) -> None:
+        """Lease the context and join the parts; see `SessionMachine`."""
+        self.settings = settings
+        self.capabilities = capabilities
+        self.agent = settings.agent
+        self.tool_specs = settings.tools
+        self.context = context
+        self.lease = context.lease("session.send")
+        records = settings.retention.keeps_input_audio
+        self.input_audio = InputAudio(
+            rate_hz=capabilities.input_rate_hz,
+            lane_seconds=_LANE_SECONDS,
+            replay_seconds=settings.reconnect.replay_audio_seconds,
+            records=records,
+        )
+        self.outbox = Outbox(self.input_audio, make_id=make_id)
+        self.effects = Effects(make_id=make_id, wall_offset=wall_offset, now=now, outbox=self.outbox)
+        self.ledger = Ledger()
+        self.history = History(self.lease, self.effects)
+        self.keeping = Keeping(
+            retention=settings.retention,
+            capabilities=capabilities,
+            memory_limit_bytes=settings.memory_limit_bytes,
+            history=self.history,
+            ledger=self.ledger,
+            effects=self.effects,
+        )
+        if records:
+            self.keeping.audio.watch_input(self.input_audio.live)
+        self.speech = Speech(
+            input_audio=self.input_audio,
+            history=self.history,
+            keeping=self.keeping,
+            effects=self.effects,
+            transcribes=settings.transcription != "off" and capabilities.reports_input_transcripts,
+        )
+        self.replies = Replies(
+            capabilities=capabilities,
+            history=self.history,
+            ledger=self.ledger,
+            keeping=self.keeping,
+            effects=self.effects,
+        )
+        self.tools = ToolRounds(
+            tools=settings.tools,
+            max_calls_per_turn=settings.window.max_tool_calls_per_turn,
+            timeout_seconds=settings.tool_timeout_seconds,
+            history=self.history,
+            keeping=self.keeping,
+            effects=self.effects,
+        )
+        self.outgoing = Outgoing(
+            history=self.history,
+            ledger=self.ledger,
+            keeping=self.keeping,
+            effects=self.effects,
+            waits_for_order=capabilities.reports_item_order,
+        )
+        self.trimming = Trimming(
+            window=settings.window,
+            context=context,
+            history=self.history,
+            ledger=self.ledger,
+            capabilities=capabilities,
+            effects=self.effects,
+        )
+        silence_ms = settings.turn_detection.silence_ms
+        self.sampler = FrameSampler(
+            settings.sampling, hold_seconds=(_DEFAULT_SILENCE_MS if silence_ms is None else silence_ms) / 1000
+        )
+        self.slot = ResponseSlot()
+        self.completion = Completion(effects=self.effects, speech=self.speech)
+        self.limits = LimitWatch(settings.usage_limits, started_at=now)
+        self.unknown: Counter[str] = Counter()
+        """Wire messages of unknown types, by type."""
+
+    def use(self, capabilities: ModelCapabilities) -> None:
+        """Another model answers from now on."""
+        self.capabilities = capabilities
+        self.replies.use(capabilities)
+        self.trimming.use(capabilities)
+        self.outgoing.waits_for_order = capabilities.reports_item_order

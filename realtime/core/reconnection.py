@@ -1,0 +1,121 @@
+"""What a lost and a new connection mean (behaviour.md L1, L2).
+
+Owns: what is settled when a connection drops, and what a new one is told: the configuration, the conversation again, and
+what had not arrived. Driven by `SessionMachine`. Never connects.
+"""
+
+from __future__ import annotations
+
+from realtime.chat.messages import ChatMessage
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import CommitAudio, ConfigureSession, CreateItem, LinkCommand
+from realtime.core.events import ConnectionDropped, Reconnected
+from realtime.core.floor import Floor
+from realtime.core.parts import Parts
+from realtime.core.seeding import leading_instructions, plan_seeds
+from realtime.core.turn import Wish
+
+__all__ = ["Reconnection"]
+
+
+class Reconnection:
+    """The connections of one session, one after the other."""
+
+    def __init__(self, parts: Parts, floor: Floor) -> None:
+        """No connection yet."""
+        self._parts = parts
+        self._floor = floor
+        self._lost_at: float | None = None
+        self._lost_commands: list[LinkCommand] = []
+        self._commit_again = False
+        self._was_connected = False
+        self.count = 0
+        """Connections after the first."""
+
+    def lost(self, reason: str, *, will_retry: bool) -> None:
+        """The connection is gone: a running reply is settled as interrupted, what was not understood will be sent again."""
+        parts = self._parts
+        parts.effects.emit(ConnectionDropped(reason=reason, will_retry=will_retry))
+        if self._lost_at is None:
+            self._lost_at = parts.effects.now
+        is_owed = self._floor.basis is not None and parts.settings.turn_detection.create_response
+        for reply in parts.replies.open_replies():
+            if not reply.response_over:
+                self._floor.cut(reply, cause="connection")
+        self._floor.abandon_responses()
+        parts.slot.link_lost()
+        said_again = parts.speech.link_lost()
+        is_manual = parts.settings.turn_detection.mode == "manual"
+        self._commit_again = self._commit_again or (said_again and is_manual)
+        if said_again and not is_manual:
+            parts.slot.forget_wish()  # the turn is heard anew, and will be answered
+        elif is_owed and parts.slot.waiting is None:
+            parts.slot.wish(Wish())  # the server had taken the turn and not begun to answer
+        self._lost_commands = [*self._lost_commands, *parts.outbox.close()]
+        parts.input_audio.restart()
+        parts.ledger.clear()
+
+    def restored(self, *, state_restored: bool, capabilities: ModelCapabilities | None) -> None:
+        """A connection is ready."""
+        parts = self._parts
+        if capabilities is not None:
+            parts.use(capabilities)
+        first: list[LinkCommand] = [self.configuration()]
+        is_whole = True
+        if state_restored:
+            first += [command for command in self._lost_commands if isinstance(command, CreateItem)]
+        else:
+            parts.trimming.apply()
+            seeded, is_whole = self._seeds()
+            first += seeded
+            first += parts.outgoing.resend()
+        self._lost_commands = []
+        parts.outbox.open(first, discard_waiting=not state_restored)
+        if self._commit_again:
+            self._commit_again = False
+            parts.outbox.put(CommitAudio(command_id=parts.effects.new_id()))
+        if self._was_connected:
+            self.count += 1
+            gap_ms = 0 if self._lost_at is None else round((parts.effects.now - self._lost_at) * 1000)
+            is_whole = is_whole and len(parts.context) == parts.history.visible_count
+            parts.effects.emit(Reconnected(state_restored=state_restored or is_whole, gap_ms=gap_ms))
+        self._was_connected = True
+        self._lost_at = None
+
+    def _seeds(self) -> tuple[list[CreateItem], bool]:
+        """The conversation as it is now: what is visible, and what waits behind a turn that is not settled."""
+        parts = self._parts
+        messages = parts.context.messages()
+        for place in parts.history.waiting():
+            message = place.message or parts.replies.preview(place)
+            if message is not None:
+                messages.append(message)
+        seeds = plan_seeds(messages, parts.capabilities, item_ids_of=self._item_ids, make_id=parts.effects.new_id)
+        for command in seeds.commands:
+            tokens = parts.settings.window.count_message(command.message)
+            for item_id in command.item_ids:
+                parts.ledger.add(item_id, tokens, is_restored=True)
+        return list(seeds.commands), seeds.is_whole
+
+    def _item_ids(self, message: ChatMessage, count: int) -> tuple[str, ...]:
+        """The ids that a message's items had, as far as they may be used again."""
+        place = self._parts.history.find(message.message_id) if message.message_id else None
+        longest = self._parts.capabilities.max_item_id_length
+        known = () if place is None else tuple(item_id for item_id in place.item_ids if 0 < len(item_id) <= longest)
+        fresh = tuple(self._parts.effects.new_id() for _ in range(count - len(known[:count])))
+        return known[:count] + fresh
+
+    def configuration(self) -> ConfigureSession:
+        """What the provider is told of the agent: its instructions and the conversation's leading ones, tools, turns."""
+        parts = self._parts
+        settings = parts.settings
+        leading = leading_instructions(parts.context.messages())
+        return ConfigureSession(
+            command_id=parts.effects.new_id(),
+            instructions="\n\n".join(filter(None, (parts.agent.instructions, *leading))),
+            tools=parts.tool_specs,
+            voice=parts.agent.voice,
+            turn_detection=settings.turn_detection,
+            transcription=None if settings.transcription == "off" else settings.transcription,
+            output=settings.output,
+        )

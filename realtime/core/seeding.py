@@ -1,0 +1,163 @@
+"""Putting an earlier conversation into a new one at the provider (behaviour.md L1, H4; seed: history and handoff).
+
+Owns: what of a message can be replayed, and the commands that do. Driven by `SessionMachine` on every connection and
+checked by `RealtimeSession` before the first. Never sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from realtime.chat.messages import ChatMessage, ChatRole
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import CreateItem
+from realtime.errors import UserError
+
+__all__ = ["INTERRUPTED_NOTE", "Seeds", "check_seed", "item_count", "leading_instructions", "plan_seeds"]
+
+INTERRUPTED_NOTE = "[interrupted by the user]"
+"""Follows what was heard of a reply that was cut (F10)."""
+_PENDING_OUTPUT = "This call has not finished yet."
+
+
+def item_count(message: ChatMessage) -> int:
+    """How many items of the provider's conversation a message becomes, so how many ids `CreateItem.item_ids` holds.
+
+    A message with content is one item (text, pictures and audio together), and each of its tool calls is one more,
+    behind it. A tool result is one item, and its pictures are one more (behaviour.md F11). A message with nothing in it
+    is none.
+    """
+    if message.role == ChatRole.TOOL:
+        return 2 if message.images else 1
+    has_content = bool(message.content or message.images or message.audio is not None or message.thinking)
+    return int(has_content) + len(message.tool_calls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeds:
+    """What replays a conversation."""
+
+    commands: tuple[CreateItem, ...]
+    """The items, in order."""
+    is_whole: bool
+    """Whether nothing that could matter was left out."""
+
+
+def check_seed(messages: Sequence[ChatMessage], capabilities: ModelCapabilities) -> None:
+    """Refuse what cannot be replayed, before anything is connected.
+
+    Raises:
+        UserError: The model takes no earlier messages, no earlier pictures, or no earlier audio where there is no
+            transcript; it names the message.
+    """
+    replayable = [message for message in messages if item_count(message) and not _is_instruction(message)]
+    if replayable and not capabilities.supports_session_seeding:
+        raise UserError(f"{capabilities.model or 'this model'} cannot take up an earlier conversation")
+    for message in replayable:
+        if message.images and not capabilities.supports_seeding_images:
+            raise UserError(
+                f"message {message.message_id!r} has a picture, and {capabilities.model or 'this model'} takes no "
+                "earlier pictures: leave it out of the history"
+            )
+        if message.audio is None or message.content or message.audio.transcript:
+            continue
+        if message.role is ChatRole.ASSISTANT:
+            raise UserError(
+                f"message {message.message_id!r} is assistant speech without a transcript; it cannot be seeded"
+            )
+        if not capabilities.supports_seeding_audio or message.audio.rate_hz != capabilities.input_rate_hz:
+            raise UserError(
+                f"message {message.message_id!r} is speech without a transcript at {message.audio.rate_hz} Hz, and "
+                f"{capabilities.model or 'this model'} does not take that: add its transcript as content"
+            )
+
+
+def _is_instruction(message: ChatMessage) -> bool:
+    return message.role in (ChatRole.SYSTEM, ChatRole.DEVELOPER)
+
+
+def leading_instructions(messages: Iterable[ChatMessage]) -> list[str]:
+    """The texts of the leading system and developer messages: they become part of the session's instructions (F7)."""
+    leading: list[str] = []
+    for message in messages:
+        if not _is_instruction(message):
+            break
+        if message.content:
+            leading.append(message.content)
+    return leading
+
+
+def plan_seeds(
+    messages: Sequence[ChatMessage],
+    capabilities: ModelCapabilities,
+    *,
+    item_ids_of: Callable[[ChatMessage, int], tuple[str, ...]],
+    make_id: Callable[[], str],
+) -> Seeds:
+    """Plan the replay of a conversation; its leading instructions are no items (`leading_instructions`).
+
+    Args:
+        messages: The context, in order.
+        capabilities: What the model takes.
+        item_ids_of: Gives a message the ids of its items.
+        make_id: Fresh command ids.
+    """
+    commands: list[CreateItem] = []
+    is_whole = True
+    results = {message.tool_call_id for message in messages if message.tool_call_id}
+    calls = {call.call_id for message in messages for call in message.tool_calls}
+    for message in messages:
+        if _is_instruction(message) and not commands:
+            continue
+        seed = _seedable(message, capabilities)
+        if seed is not message and seed is None:
+            is_whole = is_whole and not item_count(message)
+        if seed is None or not capabilities.supports_session_seeding:
+            continue
+        if seed.tool_call_id and seed.tool_call_id not in calls:
+            is_whole = False
+            continue
+        is_whole = is_whole and len(seed.images) == len(message.images)
+        commands.append(_create(seed, item_ids_of, make_id))
+        for call in seed.tool_calls:
+            if call.call_id not in results:  # an open call would make the provider wait: it is told so (F3)
+                stand_in = ChatMessage(ChatRole.TOOL, _PENDING_OUTPUT, "", (), call.call_id, tool_name=call.name)
+                commands.append(
+                    _create(stand_in, lambda _message, count: tuple(make_id() for _ in range(count)), make_id)
+                )
+    return Seeds(commands=tuple(commands), is_whole=is_whole)
+
+
+def _create(
+    message: ChatMessage, item_ids_of: Callable[[ChatMessage, int], tuple[str, ...]], make_id: Callable[[], str]
+) -> CreateItem:
+    return CreateItem(command_id=make_id(), message=message, item_ids=item_ids_of(message, item_count(message)))
+
+
+def _seedable(message: ChatMessage, capabilities: ModelCapabilities) -> ChatMessage | None:
+    """What of a message can be replayed: words rather than audio, what was heard, no provider's own data."""
+    content = message.content
+    if not content and message.audio is not None and message.audio.transcript:
+        content = message.audio.transcript
+    if message.interrupted and content:
+        content = f"{content} {INTERRUPTED_NOTE}"
+    if message.thinking and message.role is ChatRole.ASSISTANT:
+        content = f"<thinking>{message.thinking}</thinking>\n{content}".strip()
+    keeps_audio = (
+        not content
+        and message.audio is not None
+        and message.role is ChatRole.USER
+        and capabilities.supports_seeding_audio
+        and message.audio.rate_hz == capabilities.input_rate_hz
+    )
+    seed = replace(
+        message,
+        content=content,
+        thinking="",
+        audio=message.audio if keeps_audio else None,
+        images=message.images if capabilities.supports_seeding_images else (),
+        provider_data={},
+        unheard="",
+    )
+    return seed if item_count(seed) else None

@@ -1,0 +1,269 @@
+"""What the user says: spoken turns, from the first sound to their transcript (behaviour.md H1, H2, H4, H5).
+
+Owns: the spoken turns that are not settled yet and how each becomes a message. Driven by `SessionMachine`. Never hears.
+"""
+
+from __future__ import annotations
+
+from realtime import pcm
+from realtime.chat.messages import AudioContent, ChatMessage, ChatRole
+from realtime.core.effects import Effects
+from realtime.core.events import SpeechStarted, SpeechStopped, TranscriptionFailed, TranscriptUpdated
+from realtime.core.history import History, Place
+from realtime.core.input_audio import InputAudio
+from realtime.core.keeping import Keeping
+from realtime.core.model_events import (
+    InputCommitted,
+    InputTranscriptDone,
+    InputTranscriptFailed,
+    InputTranscriptUpdated,
+    SpeechBegan,
+    SpeechEnded,
+)
+
+__all__ = ["Speech", "SpokenTurn"]
+
+
+class SpokenTurn:
+    """One utterance of the user's."""
+
+    __slots__ = (
+        "began_wall",
+        "deltas",
+        "done",
+        "ended_at",
+        "ended_ms",
+        "finals",
+        "is_committed",
+        "item_id",
+        "place",
+        "recording",
+    )
+
+    def __init__(self, item_id: str, *, began_wall: float) -> None:
+        self.item_id = item_id
+        self.began_wall = began_wall
+        self.ended_ms: int | None = None
+        self.ended_at: float | None = None
+        """When it ended, on the session's clock."""
+        self.is_committed = False
+        self.place: Place | None = None
+        self.deltas: dict[int, str] = {}
+        self.finals: dict[int, str] = {}
+        self.done = False
+        self.recording: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """Everything transcribed so far."""
+        parts = self.deltas | self.finals
+        return " ".join(filter(None, (parts[index].strip() for index in sorted(parts))))
+
+
+class Speech:
+    """The user's turns that are not settled yet, oldest first."""
+
+    def __init__(
+        self, *, input_audio: InputAudio, history: History, keeping: Keeping, effects: Effects, transcribes: bool
+    ) -> None:
+        """Start in silence.
+
+        Args:
+            input_audio: What was sent.
+            history: Where the turns go.
+            keeping: Where their audio is counted.
+            effects: Where events go.
+            transcribes: Whether transcripts will come.
+        """
+        self._input = input_audio
+        self._history = history
+        self._keeping = keeping
+        self._effects = effects
+        self.transcribes = transcribes
+        self._turns: dict[str, SpokenTurn] = {}
+        self.is_speaking = False
+        """Whether the user speaks now."""
+        self.last_ended_at: float | None = None
+        """When the user last stopped, on the session's clock."""
+        self.last_transcribed_at: float | None = None
+        """When a transcript last became final, on the session's clock."""
+
+    def turn_of(self, item_id: str) -> SpokenTurn:
+        """The turn of an item; a new one if nothing was heard of it before."""
+        turn = self._turns.get(item_id)
+        if turn is None:
+            turn = self._turns[item_id] = SpokenTurn(item_id, began_wall=self._effects.wall)
+            self._input.hold_turn(open_=True)
+        return turn
+
+    # -- boundaries -------------------------------------------------------------------------------------------------
+
+    def began(self, event: SpeechBegan) -> None:
+        """The user began to speak."""
+        self.turn_of(event.item_id)
+        self.is_speaking = True
+        self._effects.emit(SpeechStarted(message_id=event.item_id, at_ms=event.at_ms))
+
+    def ended(self, event: SpeechEnded) -> float:
+        """The user stopped.
+
+        Returns:
+            When, on the session's clock: the provider notices it later.
+        """
+        turn = self.turn_of(event.item_id)
+        self.is_speaking = False
+        turn.ended_ms = event.at_ms
+        behind_ms = max(0, self._input.sent_ms - event.at_ms)
+        turn.ended_at = self.last_ended_at = self._effects.now - behind_ms / 1000
+        self._record(turn, self._input.samples_at(event.at_ms))
+        self._effects.emit(SpeechStopped(message_id=event.item_id, at_ms=event.at_ms))
+        return turn.ended_at
+
+    def committed(self, event: InputCommitted) -> SpokenTurn:
+        """The speech became an item: its place is reserved."""
+        turn = self.turn_of(event.item_id)
+        turn.is_committed = True
+        if turn.ended_ms is None:  # push-to-talk: it runs to the commit
+            turn.ended_ms = self._input.sent_ms
+            turn.ended_at = self.last_ended_at = self._effects.now
+            self._record(turn, self._input.sent)
+        return turn
+
+    def placed(self, turn: SpokenTurn, place: Place) -> None:
+        """The turn has its place; without transcription it is complete."""
+        turn.place = place
+        place.waits_for_transcript = True
+        if turn.done or (not self.transcribes and turn.is_committed):
+            self._settle(turn)
+
+    def _record(self, turn: SpokenTurn, until: int) -> None:
+        if self._keeping.keeps_input_audio:
+            turn.recording += self._input.record_until(until)
+
+    def cleared(self) -> None:
+        """The provider threw the uncommitted audio away."""
+        for turn in [turn for turn in self._turns.values() if not turn.is_committed and turn.place is None]:
+            self._drop(turn)
+        self.is_speaking = False
+
+    # -- words ------------------------------------------------------------------------------------------------------
+
+    def transcript_updated(self, event: InputTranscriptUpdated) -> None:
+        """The transcript of a turn grew."""
+        if self._is_closed(event.item_id):
+            return
+        turn = self.turn_of(event.item_id)
+        before = turn.deltas.get(event.content_index, "")
+        after = event.text if event.text is not None else before + event.delta
+        turn.deltas[event.content_index] = after
+        delta = after[len(before) :] if after.startswith(before) else ""
+        self._effects.emit(
+            TranscriptUpdated(message_id=turn.item_id, role=ChatRole.USER, delta=delta, text=turn.text, final=False)
+        )
+
+    def transcript_done(self, event: InputTranscriptDone) -> None:
+        """The transcript of a turn is final."""
+        if self._is_closed(event.item_id):
+            return
+        turn = self.turn_of(event.item_id)
+        turn.finals[event.content_index] = event.text
+        turn.done = True
+        self.last_transcribed_at = self._effects.now
+        self._effects.emit(
+            TranscriptUpdated(message_id=turn.item_id, role=ChatRole.USER, delta="", text=turn.text, final=True)
+        )
+        if turn.place is not None:
+            self._settle(turn)
+
+    def transcript_failed(self, event: InputTranscriptFailed) -> None:
+        """A turn could not be transcribed: it is complete without words."""
+        if self._is_closed(event.item_id):
+            return
+        turn = self.turn_of(event.item_id)
+        turn.done = True
+        self._effects.emit(TranscriptionFailed(message_id=turn.item_id, code=event.code, detail=event.message))
+        if turn.place is not None:
+            self._settle(turn)
+
+    def _is_closed(self, item_id: str) -> bool:
+        """Whether the turn was recorded already; what comes for it now is too late (H2)."""
+        if item_id in self._turns:
+            return False
+        return self._history.was_here(item_id) or self._history.find(item_id) is not None
+
+    # -- becoming a message -----------------------------------------------------------------------------------------
+
+    def give_up(self, place: Place) -> None:
+        """A turn is recorded with what it has; a later transcript for it is ignored (H2)."""
+        for turn in self._turns.values():
+            if turn.place is place:
+                self._settle(turn)
+                return
+        self._history.settle(place, None)
+
+    def close(self) -> None:
+        """The session ends: every turn that has a place is recorded with what it has (H7)."""
+        for turn in list(self._turns.values()):
+            if turn.place is None and (turn.is_committed or turn.text):
+                turn.place = self._history.reserve(turn.item_id)
+            if turn.place is not None:
+                self._settle(turn)
+            else:
+                self._drop(turn)
+
+    def link_lost(self) -> bool:
+        """The connection is gone: what was not understood will be sent again and become a turn anew.
+
+        Returns:
+            True if a committed turn must be committed again.
+        """
+        again = False
+        self.is_speaking = False
+        for turn in list(self._turns.values()):
+            if self._can_be_sent_again(turn):
+                again = again or turn.is_committed
+                if turn.place is not None:
+                    self._history.settle(turn.place, None)
+                self._drop(turn)
+            elif turn.place is not None:
+                self._settle(turn)
+            else:
+                self._drop(turn)
+        return again
+
+    def _can_be_sent_again(self, turn: SpokenTurn) -> bool:
+        return turn.ended_ms is None or self._input.samples_at(turn.ended_ms) > self._input.replay.start
+
+    def _drop(self, turn: SpokenTurn) -> None:
+        self._turns.pop(turn.item_id, None)
+        self._input.hold_turn(open_=bool(self._turns))
+
+    def _settle(self, turn: SpokenTurn) -> None:
+        place = turn.place
+        assert place is not None
+        audio: AudioContent | None = None
+        if turn.recording:
+            audio = AudioContent.from_wav(pcm.wav_bytes(turn.recording, self._input.rate_hz))
+        message = self._message(turn, audio)
+        samples = len(turn.recording) // 2
+        turn.recording = b""
+        self._history.settle(place, message)
+        if audio is not None and place.message is message:
+            self._keeping.add_audio(place, samples, is_input=True)
+        if turn.ended_ms is not None:
+            self._input.forget_before(turn.ended_ms)
+        self._drop(turn)
+
+    def _message(self, turn: SpokenTurn, audio: AudioContent | None) -> ChatMessage:
+        return ChatMessage(ChatRole.USER, turn.text, turn.item_id, created_at=turn.began_wall, audio=audio)
+
+    def preview(self, place: Place) -> ChatMessage | None:
+        """What a place of a turn says so far (for `pending`)."""
+        for turn in self._turns.values():
+            if turn.place is place and turn.text:
+                return self._message(turn, None)
+        return None
+
+    def unplaced(self) -> list[ChatMessage]:
+        """What is being said and has no place yet (for `pending`)."""
+        return [self._message(turn, None) for turn in self._turns.values() if turn.place is None]

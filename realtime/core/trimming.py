@@ -1,0 +1,171 @@
+"""The window in a session: what leaves the context leaves the provider's conversation too (behaviour.md W4–W6).
+
+Owns: when the window is applied, the summary that is awaited, the correction of our token count by the provider's. Driven
+by `SessionMachine`, after every turn and before every reply. Never counts or chooses: `ContextWindow` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realtime.chat.context import ChatContext, ContextEntry
+from realtime.chat.messages import ChatMessage, ChatRole
+from realtime.chat.window import ContextWindow
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import CreateItem, DeleteItem, RequestSummary
+from realtime.core.effects import Effects
+from realtime.core.events import ContextSummarized, MessagesRemoved
+from realtime.core.history import History
+from realtime.core.ledger import Ledger
+
+__all__ = ["Trimming"]
+
+_SUMMARY_TIMEOUT_SECONDS = 20.0
+
+
+class Trimming:
+    """The window of one session."""
+
+    def __init__(
+        self,
+        *,
+        window: ContextWindow,
+        context: ChatContext,
+        history: History,
+        ledger: Ledger,
+        capabilities: ModelCapabilities,
+        effects: Effects,
+    ) -> None:
+        """Apply nothing yet."""
+        self._window = window
+        self._context = context
+        self._history = history
+        self._ledger = ledger
+        self._capabilities = capabilities
+        self._effects = effects
+        self.scale = 1.0
+        """Reported tokens for each of our own (W6)."""
+        self.reported_tokens: int | None = None
+        """What the provider said of the last response's input."""
+        self._basis = 0
+        self._digesting: tuple[ContextEntry, ...] = ()
+        self._summary_failed_at: int | None = None
+        self.trimmed = 0
+        """Messages trimmed so far."""
+        self.summarized = 0
+        """Messages digested so far."""
+
+    def use(self, capabilities: ModelCapabilities) -> None:
+        """Another model answers from now on."""
+        self._capabilities = capabilities
+
+    @property
+    def own_tokens(self) -> int:
+        """Our count of the context."""
+        return self._window.count(self._context)
+
+    def note_usage(self, input_tokens: int) -> None:
+        """The provider reported what a response's input cost (W6)."""
+        if input_tokens <= 0:
+            return
+        self.reported_tokens = input_tokens
+        self.scale = min(20.0, max(1.0, input_tokens / max(1, self.own_tokens)))
+
+    def apply(self) -> None:
+        """Bring the context, and with it the provider's conversation, inside the window."""
+        if not self._digesting:
+            digest = self._window.digest(self._context, scale=self.scale) if self._may_summarize() else ()
+            if digest:
+                self._ask(digest)
+            else:
+                self._trim()
+        self._delete_gone()
+
+    def _may_summarize(self) -> bool:
+        return self._window.summary_llm is not None and self._summary_failed_at != self._history.revision
+
+    def _trim(self) -> None:
+        entries = self._window.select(self._context, scale=self.scale)
+        if not entries:
+            return
+        ids = tuple(entry.message.message_id for entry in entries)
+        self._delete_at_provider(entries)
+        self._history.leave_context_entries(entries)
+        self.trimmed += len(ids)
+        self._effects.emit(MessagesRemoved(message_ids=ids, reason="window"))
+
+    def _delete_at_provider(self, entries: Sequence[ContextEntry]) -> None:
+        if not self._capabilities.supports_item_deletion:
+            return
+        for entry in entries:
+            place = self._history.place_of(entry)
+            item_ids = place.item_ids if place is not None else (entry.message.message_id,)
+            for item_id in item_ids:
+                if item_id in self._ledger:
+                    self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
+                    self._ledger.remove(item_id)
+
+    def _delete_gone(self) -> None:
+        """Pictures that are gone here and still there count, and are the first to be deleted there (W5)."""
+        limit = self._window.max_tokens
+        if limit is None or not self._capabilities.supports_item_deletion:
+            return
+        while self._ledger.gone_tokens and (self.own_tokens + self._ledger.gone_tokens) * self.scale > limit:
+            item_id = self._ledger.oldest_gone()
+            if item_id is None:
+                return
+            self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
+            self._ledger.remove(item_id)
+
+    # -- summaries ----------------------------------------------------------------------------------------------------
+
+    def _ask(self, entries: Sequence[ContextEntry]) -> None:
+        self._basis += 1
+        self._digesting = tuple(entries)
+        self._effects.do(
+            RequestSummary(
+                command_id=self._effects.new_id(),
+                basis_revision=self._basis,
+                messages=tuple(entry.message for entry in entries),
+                timeout_seconds=_SUMMARY_TIMEOUT_SECONDS,
+            )
+        )
+
+    def receive_summary(self, basis_revision: int, text: str | None) -> None:
+        """A summary came, or failed (None or empty): a stale one is ignored, a failed one falls back to trimming."""
+        if basis_revision != self._basis or not self._digesting:
+            return
+        entries, self._digesting = self._digesting, ()
+        whole = all(self._history.place_of(entry) is not None or entry.message.summary for entry in entries)
+        if not whole or text is None or not text.strip():
+            self._summary_failed_at = self._history.revision
+            self._trim()
+            return
+        digest = ChatMessage(
+            ChatRole.USER, text.strip(), self._effects.new_id(), created_at=self._effects.wall, summary=True
+        )
+        before = self._item_before(entries[0])
+        ids = tuple(entry.message.message_id for entry in entries)
+        self._delete_at_provider(entries)
+        self._history.digest(entries, digest)
+        self.summarized += len(ids)
+        self._effects.send(
+            CreateItem(
+                command_id=self._effects.new_id(),
+                message=digest,
+                item_ids=(digest.message_id,),
+                previous_item_id=before,
+            )
+        )
+        self._effects.emit(ContextSummarized(message=digest, digested=ids))
+        self._effects.emit(MessagesRemoved(message_ids=ids, reason="summary"))
+
+    def _item_before(self, entry: ContextEntry) -> str:
+        """The provider's item in front of an entry; `root` is the front of its conversation."""
+        place = self._history.place_of(entry)
+        while place is not None and place.preceding is not None:
+            place = place.preceding
+            for item_id in reversed(place.item_ids):
+                if item_id in self._ledger:
+                    return item_id
+        return "root"
