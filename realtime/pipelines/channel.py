@@ -168,6 +168,15 @@ class Channel(Generic[T]):
             await _wait_in(self._receivers)
         return self.receive_nowait()
 
+    def discard(self, unwanted: Callable[[T], bool]) -> int:
+        """Take out what is no longer wanted; that is no loss and not counted as one. Returns how many items that were."""
+        kept = deque((item, weight) for item, weight in self._items if not unwanted(item))
+        count = len(self._items) - len(kept)
+        self._items = kept
+        self._weight = sum(weight for _, weight in kept)
+        _wake_all(self._senders)
+        return count
+
     def clear(self) -> int:
         """Throw away what waits, which counts as dropped. Returns how many items that were."""
         count = len(self._items)

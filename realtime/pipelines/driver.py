@@ -1,0 +1,202 @@
+"""The one place that mutates a session's machine.
+
+Owns: the machine, its one timer and the fan-out of its events. Driven by every shell of the session (tracks, link, tools,
+the application's calls), each of which feeds in one synchronous step: feed, drain commands and events, re-arm the timer.
+A step taken while another drains — a command's handler that feeds again — changes the machine at once and leaves the
+draining to the outer one, so that events and commands keep their order. It never waits and never touches a socket, a
+track or a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable
+from typing import TypeVar
+
+from realtime.core.commands import LinkCommand, LocalCommand
+from realtime.core.events import ErrorReported, SessionEvent
+from realtime.core.machine import SessionMachine
+from realtime.errors import SessionClosed
+from realtime.pipelines.clock import Clock, Timer
+from realtime.pipelines.event_stream import EventStream
+
+__all__ = ["Driver"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+
+class Driver:
+    """Feeds the machine, carries out what it decides, tells everyone who listens."""
+
+    def __init__(self, machine: SessionMachine, clock: Clock) -> None:
+        """Take a machine; nothing happens before the first step."""
+        self._machine = machine
+        self._clock = clock
+        self._execute: Callable[[LocalCommand], None] = _refuse
+        self._wake_link: Callable[[], None] = _nothing
+        self._observers: list[Callable[[SessionEvent], None]] = []
+        self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
+        self._timer: Timer | None = None
+        self._armed_for: float | None = None
+        self._draining = False
+        self._closed = False
+        self._error: BaseException | None = None
+
+    @property
+    def machine(self) -> SessionMachine:
+        """For reading. Whoever wants to change it takes a `step`."""
+        return self._machine
+
+    def connect(self, *, execute: Callable[[LocalCommand], None], wake_link: Callable[[], None]) -> None:
+        """Say who carries out local commands, and who is woken when something may be waiting for the provider."""
+        self._execute = execute
+        self._wake_link = wake_link
+
+    def observe(self, observer: Callable[[SessionEvent], None]) -> None:
+        """Call `observer` with every event, within the step. It must not raise, wait or feed."""
+        self._observers.append(observer)
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def step(self, action: Callable[[SessionMachine, float], T]) -> T:
+        """Change the machine and carry out what follows.
+
+        Args:
+            action: Called with the machine and the present moment; it returns at once.
+
+        Returns:
+            What the action returns.
+
+        Raises:
+            Exception: What the action raises; what it had changed before is carried out all the same.
+        """
+        if self._closed:
+            raise SessionClosed("the session has ended")
+        try:
+            return action(self._machine, self._clock.now())
+        finally:
+            self._drain()
+
+    def feed(self, action: Callable[[SessionMachine, float], object], *, where: str) -> None:
+        """As `step`, for shells: after the end nothing happens, and an error becomes an event instead of rising.
+
+        Args:
+            action: Called with the machine and the present moment.
+            where: Who feeds, for `ErrorReported`.
+        """
+        if self._closed:
+            return
+        try:
+            action(self._machine, self._clock.now())
+        except Exception as error:
+            logger.debug("%s fed the machine something that it refused", where, exc_info=True)
+            self.publish(ErrorReported(error=error, where=where))
+        finally:
+            self._drain()
+
+    def next_link_command(self) -> LinkCommand | None:  # hot path: every wire message
+        """What the provider is to be told next, or None. Called when the socket is writable."""
+        if self._closed:
+            return None
+        try:
+            return self._machine.next_link_command(now=self._clock.now())
+        finally:
+            self._drain(wake=False)
+
+    def _drain(self, *, wake: bool = True) -> None:
+        if self._draining:
+            return
+        self._draining = True
+        machine = self._machine
+        try:
+            while True:
+                command = machine.next_command()
+                if command is not None:
+                    self._carry_out(command)
+                    continue
+                event = machine.next_event()
+                if event is None:
+                    break
+                self.publish(event)
+        finally:
+            self._draining = False
+        if not self._closed:
+            self._arm()
+            if wake and machine.has_link_command:
+                self._wake_link()
+
+    def _carry_out(self, command: LocalCommand) -> None:
+        try:
+            self._execute(command)
+        except Exception as error:
+            logger.exception("a command could not be carried out: %s", type(command).__name__)
+            self.publish(ErrorReported(error=error, where=type(command).__name__))
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        deadline = self._machine.get_deadline()
+        if deadline is None or (self._armed_for is not None and self._armed_for <= deadline):
+            return  # a timer that fires early looks again: cheaper than a new one per step
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = deadline
+        self._timer = self._clock.call_at(deadline, self._on_time)
+
+    def _on_time(self) -> None:
+        armed_for, self._armed_for, self._timer = self._armed_for, None, None
+        if self._closed or armed_for is None:
+            return
+        deadline = self._machine.get_deadline()
+        now = max(self._clock.now(), armed_for)
+        if deadline is None or deadline > now:
+            self._arm()
+            return
+        self.feed(lambda machine, _: machine.handle_deadline(now=now), where="timer")
+
+    # -- listeners ------------------------------------------------------------------------------------------------------
+
+    def publish(self, event: SessionEvent) -> None:
+        """Tell everyone who listens. Shells use it for faults that are none of the machine's business."""
+        for observer in self._observers:
+            observer(event)
+        for stream in tuple(self._streams):
+            stream.put(event)
+
+    def subscribe(self) -> EventStream:
+        """An iterator of the events from now on. It is forgotten when nobody holds it."""
+        stream = EventStream()
+        if self._closed:
+            stream.finish()
+        else:
+            self._streams.add(stream)
+        return stream
+
+    @property
+    def closed(self) -> bool:
+        """Whether the machine has been let go."""
+        return self._closed
+
+    def close(self, error: BaseException | None) -> None:
+        """Stop for good. Iterators give what they hold, then raise `error` or end. Closing twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._armed_for = None
+        for stream in tuple(self._streams):
+            stream.finish(error)
+        self._execute, self._wake_link = _refuse, _nothing
+        self._observers.clear()
+
+
+def _refuse(command: LocalCommand) -> None:
+    raise SessionClosed(f"nobody carries out {type(command).__name__}")
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,431 @@
+"""The session's line to the provider, over successive connections.
+
+Owns: the connection, its two loops (what the provider says goes to the machine, what the machine wants goes to the
+provider), coming back after a drop, and the planned renewal before the provider's deadline (behaviour.md L1–L6).
+Driven by the socket, by `Driver` (which wakes it) and by the clock. All events of one wire message are applied before
+the application sees any. It never decides what to say, and never reads what it carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Protocol
+
+from realtime.chat.messages import ImageContent
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import CreateItem, LinkCommand
+from realtime.core.events import ErrorReported
+from realtime.core.machine import SessionMachine
+from realtime.core.model_events import ModelEvent, ModelFault, SessionReady, SessionUpdated
+from realtime.core.settings import ReconnectPolicy
+from realtime.errors import LinkLost, ModelError, RealtimeError, UserError
+from realtime.pipelines.backoff import Backoff
+from realtime.pipelines.clock import Clock, Deadline
+from realtime.pipelines.driver import Driver
+from realtime.transports.websocket import MESSAGE_TOO_LARGE, Transport
+from realtime.wire.base import WireFormat
+
+__all__ = ["MAX_WAITING_CONTROL", "Link", "LinkModel"]
+
+MAX_WAITING_CONTROL = 1_000
+"""Control commands that may wait for the socket; beyond, the connection is given up and made anew."""
+_BREATH_EVERY = 16
+"""Wire messages read without waiting, after which other tasks get a turn."""
+_RENEWAL_LEAD_SECONDS = 60.0
+"""A renewal looks for a quiet moment this long before the provider's deadline (at most half of the connection's life)."""
+_RENEWAL_LAST_SECONDS = 5.0
+"""… and is made this long before it whatever is going on."""
+_RENEWAL_LOOK_SECONDS = 0.5
+_CLOSE_TOO_BIG = 1009
+
+logger = logging.getLogger(__name__)
+
+
+class LinkModel(Protocol):
+    """What the link needs of a model (`realtime.models.base.RealtimeModel`)."""
+
+    capabilities: ModelCapabilities
+    open_timeout_seconds: float
+
+    def make_wire(self, *, wall: float | None = None) -> WireFormat:
+        """The wire format of one connection."""
+        ...
+
+    async def open(self) -> Transport:
+        """Connect."""
+        ...
+
+
+class _Connection:
+    """One socket, its wire format and what it said first."""
+
+    def __init__(self, transport: Transport, wire: WireFormat) -> None:
+        self.transport = transport
+        self.wire = wire
+        self.greeting: list[ModelEvent] = []
+        self.expires_at: float | None = None
+        self.opened_at = 0.0
+        self.configured = asyncio.Event()
+        self.refusal: ModelError | None = None
+        self.last_item: CreateItem | None = None
+        self.follower: _Connection | None = None
+        """The connection that takes over from this one, open already."""
+        self.is_outdated = False
+        """The session has moved to another model."""
+
+
+class Link:
+    """Keeps a session connected until it is closed."""
+
+    def __init__(
+        self,
+        model: LinkModel,
+        driver: Driver,
+        clock: Clock,
+        policy: ReconnectPolicy,
+        *,
+        shrink: Callable[[ImageContent, int], Awaitable[ImageContent]],
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            model: Whom to connect to.
+            driver: The way to the machine.
+            clock: For back-off, deadlines and renewal.
+            policy: What to do after a drop.
+            shrink: Encodes a picture again, within so many bytes.
+        """
+        self._model = model
+        self._driver = driver
+        self._clock = clock
+        self._policy = policy
+        self._shrink = shrink
+        self._connection: _Connection | None = None
+        self._wake = asyncio.Event()
+        self._closing = False
+
+    def wake(self) -> None:
+        """The machine may have something for the provider."""
+        self._wake.set()
+
+    @property
+    def connected(self) -> bool:
+        """Whether a connection is up."""
+        return self._connection is not None
+
+    def switch(self, model: LinkModel) -> None:
+        """Connect to another model from now on; the present connection is let go."""
+        self._model = model
+        connection = self._connection
+        if connection is not None:
+            connection.is_outdated = True
+            self._wake.set()
+
+    async def run(self, opened: asyncio.Future[None]) -> None:
+        """Connect, and stay connected until `aclose`, a fault that cannot be mended, or the end of the policy's patience.
+
+        Args:
+            opened: Settled when the first connection is configured, or with what prevented it.
+        """
+        try:
+            connection = await self._connect()
+        except (RealtimeError, OSError) as error:
+            _fail(opened, error)
+            return
+        backoff = Backoff(self._policy, self._clock)
+        old: _Connection | None = None
+        while True:
+            end = await self._serve(connection, opened, old)
+            self._connection = None
+            follower = connection.follower
+            if self._closing or self._driver.closed or not opened.done():
+                _fail(opened, end)
+                await self._hang_up(connection, follower)
+                return
+            if follower is not None:
+                self._tell_lost("renewed before the provider's deadline", will_retry=True)
+            else:
+                await self._hang_up(connection)
+                follower = await self._come_back(connection, end, backoff)
+            if follower is None:
+                return
+            connection, old = follower, connection
+
+    async def aclose(self) -> None:
+        """Hang up, within the transport's second. Idempotent. `run` ends by it, unless it is connecting: cancel it then."""
+        self._closing = True
+        await self._hang_up(self._connection)
+
+    async def _hang_up(self, *connections: _Connection | None) -> None:
+        for connection in connections:
+            if connection is not None:
+                await connection.transport.aclose()
+
+    # -- connecting -----------------------------------------------------------------------------------------------------
+
+    async def _connect(self) -> _Connection:
+        """One attempt: open, and read until the provider has opened its session.
+
+        Raises:
+            ModelError, UserError: Refused for good.
+            LinkLost: Not reached, or not answered in time.
+        """
+        model = self._model
+        patience = max(self._policy.connect_timeout_seconds, model.open_timeout_seconds)
+        try:
+            async with Deadline(self._clock, self._clock.now() + patience):
+                transport = await model.open()
+                try:
+                    connection = _Connection(transport, model.make_wire(wall=self._clock.wall()))
+                    await self._read_greeting(connection)
+                except BaseException:
+                    await transport.aclose()
+                    raise
+        except TimeoutError:
+            raise LinkLost(f"the provider did not open a session within {patience:g} s") from None
+        return connection
+
+    async def _read_greeting(self, connection: _Connection) -> None:
+        ready: SessionReady | None = None
+        while ready is None:
+            events = connection.wire.decode(await connection.transport.receive())
+            for event in events:
+                if isinstance(event, ModelFault):
+                    raise _refusal(event)
+                if isinstance(event, SessionReady):
+                    ready = event
+            connection.greeting += events
+        now = self._clock.now()
+        connection.opened_at = now
+        lives = [ready.expires_in_seconds, self._model.capabilities.max_session_seconds]
+        known = [seconds for seconds in lives if seconds is not None]
+        connection.expires_at = now + min(known) if known else None
+
+    async def _come_back(self, lost: _Connection, end: RealtimeError, backoff: Backoff) -> _Connection | None:
+        """After a drop: connections are tried until one opens or the policy says that it is enough."""
+        if not self._policy.enabled or (isinstance(end, ModelError) and end.fatal):
+            self._give_up(end)
+            return None
+        backoff.lost(lost.opened_at)
+        self._tell_lost(_reason(end), will_retry=True)
+        while not self._closing and not self._driver.closed:
+            if not await backoff.wait():
+                self._give_up(end)
+                return None
+            try:
+                return await self._connect()
+            except (ModelError, UserError) as error:
+                self._give_up(error)
+                return None
+            except (RealtimeError, OSError) as error:
+                end = error if isinstance(error, RealtimeError) else LinkLost(str(error))
+                logger.info("the provider could not be reached again: %s", _reason(end))
+        return None
+
+    def _tell_lost(self, reason: str, *, will_retry: bool, error: RealtimeError | None = None) -> None:
+        self._driver.feed(
+            lambda machine, now: machine.receive_link_lost(reason, will_retry=will_retry, error=error, now=now),
+            where="link",
+        )
+
+    def _give_up(self, error: RealtimeError) -> None:
+        self._tell_lost(_reason(error), will_retry=False, error=error)
+
+    # -- one connection -------------------------------------------------------------------------------------------------
+
+    async def _serve(
+        self, connection: _Connection, opened: asyncio.Future[None], old: _Connection | None
+    ) -> RealtimeError:
+        """Run a connection until it ends, and let the one before it go. Returns why it ended."""
+        self._connection = connection
+        capabilities = self._model.capabilities
+        self._driver.feed(lambda machine, now: _greet(machine, connection.greeting, capabilities, now), where="link")
+        connection.greeting.clear()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._read(connection), name="realtime link reader")
+                group.create_task(self._write(connection), name="realtime link writer")
+                group.create_task(self._confirm(connection, opened), name="realtime link handshake")
+                group.create_task(self._hang_up(old), name="realtime link hang-up")
+        except* RealtimeError as errors:
+            return _first(errors)
+        return LinkLost("the connection was let go")
+
+    async def _confirm(self, connection: _Connection, opened: asyncio.Future[None]) -> None:
+        """Wait until the provider has accepted our configuration, then watch over the connection's lifetime."""
+        try:
+            async with Deadline(self._clock, self._clock.now() + self._policy.connect_timeout_seconds):
+                await connection.configured.wait()
+        except TimeoutError:
+            raise LinkLost("the provider did not answer the session's configuration") from None
+        if connection.refusal is not None:
+            raise connection.refusal
+        if not opened.done():
+            opened.set_result(None)
+        if connection.expires_at is not None:
+            await self._renew_in_time(connection, connection.expires_at)
+
+    async def _read(self, connection: _Connection) -> None:  # hot path: every wire message
+        receive, decode = connection.transport.receive, connection.wire.decode
+        streak = 0
+        while True:
+            data = await receive()
+            try:
+                events = decode(data)
+            except ModelError as error:
+                self._driver.publish(ErrorReported(error=error, where="model"))
+                continue
+            if events:
+                self._take_in(connection, events)
+            streak += 1
+            if streak == _BREATH_EVERY:
+                streak = 0
+                await asyncio.sleep(0)
+
+    def _take_in(self, connection: _Connection, events: list[ModelEvent]) -> None:
+        faults: list[RealtimeError] = []
+        self._driver.feed(lambda machine, now: _apply(machine, events, now, faults), where="model")
+        for fault in faults:
+            self._driver.publish(ErrorReported(error=fault, where="model"))
+        for event in events:
+            if isinstance(event, SessionUpdated):
+                connection.configured.set()
+            elif isinstance(event, ModelFault):
+                if not connection.configured.is_set():
+                    connection.refusal = _refusal(event)
+                    connection.configured.set()
+                elif event.fatal:
+                    raise LinkLost(event.message or event.code)
+
+    async def _write(self, connection: _Connection) -> None:  # hot path: every wire message
+        driver, wake = self._driver, self._wake
+        while True:
+            wake.clear()
+            while (command := driver.next_link_command()) is not None:
+                await self._send(connection, command)
+                self._check_depth()
+            if connection.is_outdated:
+                raise LinkLost("the session goes on with another model")
+            await wake.wait()
+            self._check_depth()
+
+    def _check_depth(self) -> None:
+        waiting = self._driver.machine.control_waiting
+        if waiting > MAX_WAITING_CONTROL:
+            raise LinkLost(f"{waiting} control messages waited for a socket that takes none")
+
+    async def _send(self, connection: _Connection, command: LinkCommand) -> None:
+        try:
+            await self._put(connection, command)
+        except (UserError, ModelError) as error:
+            fault = error
+            self._driver.feed(
+                lambda machine, now: machine.receive_command_failed(command.command_id, fault, now=now), where="link"
+            )
+        else:
+            self._driver.feed(
+                lambda machine, now: machine.receive_command_done(command.command_id, now=now), where="link"
+            )
+
+    async def _put(self, connection: _Connection, command: LinkCommand) -> None:
+        if isinstance(command, CreateItem):
+            connection.last_item = command
+        try:
+            for data in connection.wire.encode(command):
+                await connection.transport.send(data)
+        except ModelError as error:
+            if error.code != MESSAGE_TOO_LARGE or not isinstance(command, CreateItem) or not command.message.images:
+                raise
+            smaller = await self._shrunk(command)
+            for data in connection.wire.encode(smaller):
+                await connection.transport.send(data)
+        except LinkLost as error:
+            if error.code == _CLOSE_TOO_BIG:
+                self._blame_last_item(connection, error)
+            raise
+
+    async def _shrunk(self, command: CreateItem) -> CreateItem:
+        """L5: the same item with its pictures small enough for the provider."""
+        images = command.message.images
+        room = self._model.capabilities.max_message_bytes * 7 // 10 // len(images)
+        smaller = [await self._shrink(image, room) for image in images]
+        return replace(command, message=replace(command.message, images=tuple(smaller)))
+
+    def _blame_last_item(self, connection: _Connection, error: LinkLost) -> None:
+        """Close code 1009: what was sent last is not sent again unchanged (field case B39)."""
+        item = connection.last_item
+        if item is None:
+            return
+        fault = ModelError("the provider closed the connection on a message over its limit", code=MESSAGE_TOO_LARGE)
+        fault.__cause__ = error
+        self._driver.feed(
+            lambda machine, now: machine.receive_command_failed(item.command_id, fault, now=now), where="link"
+        )
+
+    def _is_quiet(self) -> bool:
+        machine = self._driver.machine
+        return not machine.is_busy and not machine.pending
+
+    # -- renewal --------------------------------------------------------------------------------------------------------
+
+    async def _renew_in_time(self, connection: _Connection, expires_at: float) -> None:
+        """L3: before the deadline, at a quiet moment, a new connection is opened and takes over."""
+        life = expires_at - connection.opened_at
+        await self._clock.sleep_until(expires_at - min(_RENEWAL_LEAD_SECONDS, life / 2))
+        latest = expires_at - min(_RENEWAL_LAST_SECONDS, life / 10)
+        while not self._is_quiet() and self._clock.now() < latest:
+            await self._clock.sleep_until(min(latest, self._clock.now() + _RENEWAL_LOOK_SECONDS))
+        while connection.follower is None:
+            try:
+                connection.follower = await self._connect()
+            except (RealtimeError, OSError) as error:
+                if self._clock.now() >= expires_at:
+                    raise LinkLost("the provider's deadline passed before a new connection was made") from error
+                await self._clock.sleep_until(self._clock.now() + self._policy.first_delay_seconds)
+        raise LinkLost("renewed before the provider's deadline")
+
+
+def _greet(machine: SessionMachine, greeting: list[ModelEvent], capabilities: ModelCapabilities, now: float) -> None:
+    for event in greeting:
+        machine.receive_model_event(event, now=now)
+    changed = None if capabilities == machine.capabilities else capabilities
+    machine.receive_link_restored(capabilities=changed, now=now)
+
+
+def _apply(machine: SessionMachine, events: list[ModelEvent], now: float, faults: list[RealtimeError]) -> None:
+    for event in events:
+        try:
+            machine.receive_model_event(event, now=now)
+        except RealtimeError as error:  # one report that cannot be is no reason to lose those behind it
+            faults.append(error)
+
+
+def _refusal(fault: ModelFault) -> ModelError:
+    return ModelError(
+        fault.message or "the provider refused the session", code=fault.code, param=fault.param, fatal=True
+    )
+
+
+def _reason(error: BaseException) -> str:
+    return error.reason if isinstance(error, LinkLost) else str(error)
+
+
+def _first(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:
+    """The refusal, if there is one among them: it says more than the drop that follows it."""
+    found: list[RealtimeError] = []
+    waiting: list[BaseException] = list(errors.exceptions)
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions
+        elif isinstance(each, RealtimeError):
+            found.append(each)
+    return next((error for error in found if isinstance(error, ModelError)), found[0])
+
+
+def _fail(opened: asyncio.Future[None], error: BaseException) -> None:
+    if not opened.done():
+        opened.set_exception(error)

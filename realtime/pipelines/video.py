@@ -1,0 +1,248 @@
+"""From video tracks to pictures in the conversation.
+
+Owns: the frames that wait — held for the end of a turn, or kept and not yet encoded — and the encoding of what was kept,
+on worker threads. Driven by track readers, frame by frame, and by the commands `EncodeHeldFrame` and `DropHeldFrame`. A
+frame is converted only after the sampler kept it; each source has one frame in the worker and at most one waiting, the
+newest (architecture section 6). It never decides which frame matters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from itertools import count
+from typing import Any, Protocol
+
+from realtime.chat.messages import ImageContent
+from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
+from realtime.core.sampling import FrameFacts, FrameVerdict
+from realtime.errors import ImageError
+from realtime.media.frame import frame_size, pts_ms, thumbprint
+from realtime.media.image import EncodeOptions, encode
+from realtime.media.options import ResizeOptions
+from realtime.pipelines.worker import WorkerPool
+
+__all__ = ["ImageReport", "PictureEncoder", "VideoInput"]
+
+_SMALLER_QUALITIES = (60, 45, 30)
+"""Tried in turn when a picture is larger than the provider takes; then half the size."""
+_SMALLEST_SIDE = 64
+
+
+class ImageReport(Protocol):
+    """How the outcome of a kept frame is told: its picture, or why there is none."""
+
+    def __call__(
+        self, *, source: str, frame_id: int, image: ImageContent | None, error: BaseException | None = None
+    ) -> None:
+        """Report. Neither picture nor error: a newer frame took its place, or it became stale."""
+        ...
+
+
+class PictureEncoder:
+    """Encodes anything that is a picture, within the provider's size. Runs on a worker thread."""
+
+    def __init__(self, options: EncodeOptions, *, detail: str, max_image_bytes: int | None) -> None:
+        """Say how.
+
+        Args:
+            options: The picture wanted.
+            detail: `ImageContent.detail` of what is made.
+            max_image_bytes: Larger ones are encoded again, smaller; None: no bound.
+        """
+        self._options = options
+        self._detail = detail
+        self._max_bytes = max_image_bytes
+
+    def __call__(self, frame: Any) -> ImageContent:
+        """Encode a frame.
+
+        Raises:
+            ImageError: It cannot be read, or not be made small enough.
+        """
+        data = encode(frame, self._options)
+        if self._max_bytes is not None and len(data) > self._max_bytes:
+            data = self._encode_smaller(frame, self._max_bytes)
+        mime_type = "image/png" if self._options.format == "PNG" else "image/jpeg"
+        return ImageContent.from_bytes(data, mime_type, self._detail)
+
+    def _encode_smaller(self, frame: Any, max_bytes: int) -> bytes:
+        options = self._options
+        if options.format == "JPEG":
+            for quality in _SMALLER_QUALITIES:
+                if quality < options.quality:
+                    options = replace(options, quality=quality)
+                    data = encode(frame, options)
+                    if len(data) <= max_bytes:
+                        return data
+        size = options.resize_options
+        width, height = (size.width, size.height) if size is not None else frame_size(frame)
+        while min(width, height) >= _SMALLEST_SIDE * 2:
+            width, height = width // 2, height // 2
+            resize = replace(size, width=width, height=height) if size else ResizeOptions(width, height, "fit")
+            data = encode(frame, replace(options, resize_options=resize))
+            if len(data) <= max_bytes:
+                return data
+        raise ImageError("frame", type(frame).__name__, f"a picture that fits {max_bytes} bytes")
+
+
+class _Source:
+    """One camera or screen."""
+
+    __slots__ = ("busy", "held", "waiting")
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[Any, float]] = {}
+        """Frames held for the end of the turn, and when they were captured, by id."""
+        self.waiting: tuple[int, Any, float] | None = None
+        """The frame that goes to the worker next."""
+        self.busy = False
+
+
+class VideoInput:
+    """All video sources of a session."""
+
+    def __init__(
+        self,
+        *,
+        judge: Callable[[FrameFacts], FrameVerdict],
+        report: ImageReport,
+        encoder: PictureEncoder,
+        pool: WorkerPool,
+        now: Callable[[], float],
+        max_age_seconds: float,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        """Start without sources.
+
+        Args:
+            judge: Keep, hold or drop.
+            report: Told what became of each kept frame.
+            encoder: Makes a picture of a frame, on a thread.
+            pool: Where it runs.
+            now: The session's clock.
+            max_age_seconds: A frame that waited longer for the worker is not encoded any more.
+            spawn: Starts a task that belongs to the session.
+        """
+        self._judge = judge
+        self._report = report
+        self._encoder = encoder
+        self._pool = pool
+        self._now = now
+        self._max_age = max_age_seconds
+        self._spawn = spawn
+        self._sources: dict[str, _Source] = {}
+        self._frame_ids = count(1)
+        self._lookers: list[tuple[str | None, float, asyncio.Future[ImageContent]]] = []
+        self.replaced = 0
+        """Kept frames that a newer one overtook on the way to the worker."""
+
+    def add(self, source: str) -> None:
+        """Take a source in."""
+        self._sources[source] = _Source()
+
+    def remove(self, source: str) -> None:
+        """Let a source and what it holds go. A frame that is being encoded still becomes a picture."""
+        self._sources.pop(source, None)
+
+    def receive(self, source: str, frame: Any) -> None:  # hot path: every frame of every source
+        """Take a frame of a source that was added."""
+        entry = self._sources[source]
+        now = self._now()
+        width, height = frame_size(frame)
+        media_ms = pts_ms(frame)
+        facts = FrameFacts(
+            frame_id=next(self._frame_ids),
+            source=source,
+            captured_at=now,
+            pts_ms=round(now * 1000) if media_ms is None else media_ms,
+            width=width,
+            height=height,
+            thumbprint=_thumbprint(frame),
+        )
+        verdict = self._judge(facts)
+        for frame_id in verdict.released:
+            entry.held.pop(frame_id, None)
+        if verdict.action == "keep":
+            self._encode(source, entry, (facts.frame_id, frame, now))
+        elif verdict.action == "hold":
+            entry.held[facts.frame_id] = (frame, now)
+
+    def execute(self, command: EncodeHeldFrame | DropHeldFrame) -> None:
+        """Carry a command about a held frame out."""
+        entry = self._sources.get(command.source)
+        held = entry.held.pop(command.frame_id, None) if entry is not None else None
+        if isinstance(command, DropHeldFrame):
+            return
+        if entry is None or held is None:
+            self._report(source=command.source, frame_id=command.frame_id, image=None)
+            return
+        self._encode(command.source, entry, (command.frame_id, *held))
+
+    def look(self, source: str | None) -> asyncio.Future[ImageContent]:
+        """The next picture of a source, or of any, that is captured from now on."""
+        answer: asyncio.Future[ImageContent] = asyncio.get_running_loop().create_future()
+        self._lookers = [looker for looker in self._lookers if not looker[2].done()]
+        self._lookers.append((source, self._now(), answer))
+        return answer
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes, about, of the frames that wait here (12 bits a pixel)."""
+        frames = [frame for entry in self._sources.values() for frame, _ in entry.held.values()]
+        frames += [entry.waiting[1] for entry in self._sources.values() if entry.waiting is not None]
+        return sum(frame.width * frame.height * 3 // 2 for frame in frames)
+
+    def close(self, error: BaseException) -> None:
+        """Let every frame go; whoever waits for one gets the error."""
+        self._sources.clear()
+        for _, _, answer in self._lookers:
+            if not answer.done():
+                answer.set_exception(error)
+        self._lookers.clear()
+
+    def _encode(self, source: str, entry: _Source, job: tuple[int, Any, float]) -> None:
+        if entry.waiting is not None:
+            self.replaced += 1
+            self._report(source=source, frame_id=entry.waiting[0], image=None)
+        entry.waiting = job
+        if not entry.busy:
+            entry.busy = True
+            self._spawn(self._work(source, entry))
+
+    async def _work(self, source: str, entry: _Source) -> None:
+        try:
+            while entry.waiting is not None:
+                (frame_id, frame, captured_at), entry.waiting = entry.waiting, None
+                if self._now() - captured_at > self._max_age:
+                    self._report(source=source, frame_id=frame_id, image=None)
+                    continue
+                try:
+                    image = await self._pool.run(self._encoder, frame)
+                except Exception as error:
+                    self._report(source=source, frame_id=frame_id, image=None, error=error)
+                else:
+                    self._report(source=source, frame_id=frame_id, image=image)
+                    self._show(source, captured_at, image)
+                del frame
+        finally:
+            entry.busy = False
+
+    def _show(self, source: str, captured_at: float, image: ImageContent) -> None:
+        """Answer whoever looks for such a picture."""
+        waiting: list[tuple[str | None, float, asyncio.Future[ImageContent]]] = []
+        for wanted, since, answer in self._lookers:
+            if wanted in (None, source) and captured_at >= since:
+                if not answer.done():
+                    answer.set_result(image)
+            else:
+                waiting.append((wanted, since, answer))
+        self._lookers = waiting
+
+
+def _thumbprint(frame: Any) -> bytes:
+    try:
+        return thumbprint(frame)
+    except ImageError:
+        return b""  # it counts as changed; whether it can be encoded shows when it is
