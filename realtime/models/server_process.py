@@ -13,7 +13,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from realtime.errors import MissingExtraError, ModelError
 
@@ -113,7 +113,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
             MissingExtraError: The child says that a package is missing.
             ModelError: The child ended before it listened, or took too long; with the end of what it said.
         """
-        await asyncio.wait({self._url, self._ended}, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {self._url, self._ended}
+        await asyncio.wait(either, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
         if self._url.done():
             return self._url.result()
         if not self._ended.done():
