@@ -37,7 +37,9 @@ FRAME_SAMPLES = SOUND_RATE_HZ // 50
 MAX_PICTURE_SIZE = (1280, 720)
 """Pictures are fitted into this box, so that the sender's encoder keeps up on two cores."""
 STILL_FPS = 5
-"""A still picture is shown as a camera with this many frames a second."""
+"""A still picture is shown with this many frames a second."""
+STILL_SECONDS = 5.0
+"""A still picture is shown for this long."""
 _MAX_FPS = 30.0
 
 
@@ -50,7 +52,7 @@ class MediaFile:
     sound_seconds: float | None
     """How long its sound lasts; None: it has none."""
     picture_seconds: float | None
-    """How long its pictures last; None: it has none. A still picture lasts 0 seconds."""
+    """How long its pictures last; None: it has none. A still picture lasts `STILL_SECONDS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ def open_media(path: Path) -> MediaFile:
             return float(duration * base) if duration is not None and base is not None else whole
 
         sound_seconds = None if sound is None else seconds(sound.duration, sound.time_base)
-        picture_seconds = None if picture is None else 0.0 if still else seconds(picture.duration, picture.time_base)
+        picture_seconds = None if picture is None else seconds(picture.duration, picture.time_base)
+        if still and picture is not None:
+            picture_seconds = STILL_SECONDS
     try:
         if picture_seconds is not None:
             next(read_pictures(path))
@@ -146,7 +150,7 @@ def read_sound(path: Path) -> Iterator[bytes]:
 
 
 def read_pictures(path: Path) -> Iterator[Picture]:
-    """Give a file's pictures, fitted into `MAX_PICTURE_SIZE`, at most 30 a second. A still picture comes for ever.
+    """Give a file's pictures, fitted into `MAX_PICTURE_SIZE`, at most 30 a second.
 
     A packet that cannot be decoded is left out.
 
@@ -167,6 +171,7 @@ def read_pictures(path: Path) -> Iterator[Picture]:
             for frame in decoded:
                 if still:
                     yield from _hold(frame)
+                    return
                 at = frame.time if frame.pts is not None else count / float(stream.average_rate or _MAX_FPS)
                 count += 1
                 first = at if first is None else first
@@ -176,12 +181,10 @@ def read_pictures(path: Path) -> Iterator[Picture]:
 
 
 def _hold(frame: av.VideoFrame) -> Iterator[Picture]:
-    """Show one picture for ever. Each frame is a new one: an encoder may keep what it was given."""
+    """Show one picture for a while. Each frame is a new one: an encoder may keep what it was given."""
     shown = np.ascontiguousarray(_fitted(frame).to_ndarray(format="yuv420p"), dtype=np.uint8)
-    count = 0
-    while True:
+    for count in range(round(STILL_SECONDS * STILL_FPS)):
         yield Picture(count / STILL_FPS, av.VideoFrame.from_ndarray(shown, format="yuv420p"))
-        count += 1
 
 
 def _fitted(frame: av.VideoFrame) -> av.VideoFrame:

@@ -12,18 +12,14 @@ from contextlib import contextmanager
 
 import aioice.ice
 import av
-import numpy as np
 from aiortc import MediaStreamTrack, RTCConfiguration, RTCPeerConnection
 from aiortc.mediastreams import MediaStreamError
 
-from realtime.demo.recording import Recording
+from realtime.demo.recording import RECORDED_RATE_HZ, Recording
+from realtime.media.audio import AudioConverter
 from realtime.pipelines.clock import Clock
 
 __all__ = ["Listener", "connect", "make_peer", "on_loopback"]
-
-LISTEN_RATE_HZ = 48_000
-"""What aiortc's Opus decoder gives."""
-_MAX_GAP_SECONDS = 10.0
 
 
 def make_peer() -> RTCPeerConnection:
@@ -75,14 +71,14 @@ class Listener:
     """Hears a reply track and keeps what it heard.
 
     Attributes:
-        recording: What came, mono at 48 kHz, with silence where packets were lost.
+        recording: What came, with silence where packets were lost.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Make a listener that has heard nothing."""
-        self.recording = Recording(LISTEN_RATE_HZ)
+        self.recording = Recording()
         self._clock = clock
-        self._next_pts: int | None = None
+        self._converter = AudioConverter(RECORDED_RATE_HZ)
 
     async def listen(self, track: MediaStreamTrack) -> None:
         """Read the track until it ends."""
@@ -92,16 +88,5 @@ class Listener:
             except MediaStreamError:
                 return
             if isinstance(frame, av.AudioFrame):
-                self._hear(frame)
-
-    def _hear(self, frame: av.AudioFrame) -> None:
-        self.recording.begin(self._clock.now())
-        pts = frame.pts
-        if pts is not None:
-            if self._next_pts is not None and 0 < pts - self._next_pts <= _MAX_GAP_SECONDS * LISTEN_RATE_HZ:
-                self.recording.append(bytes((pts - self._next_pts) * 2))
-            self._next_pts = pts + frame.samples
-        channels = len(frame.layout.channels)
-        samples = np.frombuffer(bytes(frame.planes[0])[: frame.samples * channels * 2], dtype="<i2")
-        mono = samples.reshape(-1, channels).astype(np.int32).mean(axis=1)
-        self.recording.append(mono.astype("<i2").tobytes())
+                self.recording.begin(self._clock.now())
+                self.recording.append(self._converter.convert(frame))

@@ -17,7 +17,8 @@ import av
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 
 from realtime.demo.media import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
-from realtime.demo.recording import Recording
+from realtime.demo.recording import RECORDED_RATE_HZ, Recording
+from realtime.media.audio import PcmConverter
 from realtime.pipelines.clock import Clock
 from realtime.pipelines.worker import WorkerPool
 
@@ -49,7 +50,8 @@ class Microphone(MediaStreamTrack):
     def __init__(self, clock: Clock, pool: WorkerPool) -> None:
         """Make a silent microphone; files are decoded on `pool`."""
         super().__init__()
-        self.recording = Recording(SOUND_RATE_HZ)
+        self.recording = Recording()
+        self._converter = PcmConverter(SOUND_RATE_HZ, RECORDED_RATE_HZ)
         self._clock = clock
         self._pool = pool
         self._ready: deque[bytes] = deque()
@@ -96,7 +98,7 @@ class Microphone(MediaStreamTrack):
         frame.sample_rate = SOUND_RATE_HZ
         frame.time_base = Fraction(1, SOUND_RATE_HZ)
         frame.pts = self._frames * FRAME_SAMPLES
-        self.recording.append(piece)
+        self.recording.append(self._converter.convert(piece))
         self._frames += 1
         return frame
 

@@ -1,0 +1,260 @@
+"""One call of the demo: media files through Opus and VP8 into a session, the reply back over the wire.
+
+Owns: `run_call`, from looking at the files to the written folder. Driven by the command line. It holds a session the way
+any application does, through public names only, and a real pair of aiortc peers; it keeps no conversation of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from aiortc import MediaStreamTrack
+
+from realtime.chat.messages import ChatMessage
+from realtime.chat.window import ContextWindow
+from realtime.core.events import MessageCommitted, SessionEnded, SessionEvent
+from realtime.core.settings import FrameSampling
+from realtime.demo.folder import Record, Shelf, prepare_folder, write_folder
+from realtime.demo.log import CallLog, Line
+from realtime.demo.media import MediaFile, open_media, read_pictures, read_sound
+from realtime.demo.options import DemoOptions
+from realtime.demo.peers import Listener, connect, make_peer
+from realtime.demo.player import Camera, Microphone, PictureSource, SoundSource
+from realtime.demo.scene import SCENE_QUESTIONS, spoken, street
+from realtime.demo.screen import Budget, Screen
+from realtime.errors import BusyError
+from realtime.pipelines.clock import SystemClock
+from realtime.pipelines.worker import WorkerPool
+from realtime.session import RealtimeSession
+
+__all__ = ["CallResult", "run_call"]
+
+_LAST_REPLY_SECONDS = 6.0
+"""How long the call waits for the last reply once the media is over."""
+_REPLY_SECONDS = 15.0
+"""How long the next spoken file waits for the reply to the one before."""
+_NOTICE_SECONDS = 1.0
+"""Speech that nobody has noticed after this long was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallResult:
+    """How a call went."""
+
+    messages: tuple[ChatMessage, ...]
+    """The context at its end."""
+    log: CallLog
+    """What happened."""
+    files: tuple[Path, ...]
+    """What was written."""
+    failed: BaseException | None
+    """Why the session ended by itself, if it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Script:
+    """What is played."""
+
+    sounds: tuple[SoundSource, ...]
+    pictures: tuple[PictureSource, ...]
+    wait_for_pictures: bool
+
+
+async def run_call(options: DemoOptions, screen: Screen, hang_up: asyncio.Event) -> CallResult:
+    """Make the call, show it, write its folder.
+
+    Args:
+        options: What is played, who answers, what is kept.
+        screen: Where it is shown.
+        hang_up: Set from outside, it ends the call in good order; the record is written all the same.
+
+    Raises:
+        UserError: A file, the folder, the model or an option cannot be.
+        LinkLost: The model cannot be reached.
+        ModelError: The model refused the session.
+    """
+    async with AsyncExitStack() as stack:
+        pool = WorkerPool("realtime-demo", max_threads=2, max_waiting=64)
+        stack.push_async_callback(pool.leave, pool.join())
+        await pool.run(prepare_folder, options.out)
+        script = await pool.run(_make_script, options)
+        call = _Call(options, screen, hang_up, pool, script)
+        return await call.run()
+
+
+def _make_script(options: DemoOptions) -> _Script:
+    """Look at the files. On the worker."""
+    if not options.media:
+        typed = bool(options.text)
+        sounds = () if typed else tuple(partial(spoken, question) for question in SCENE_QUESTIONS)
+        return _Script(sounds=sounds, pictures=(street,), wait_for_pictures=False)
+    files: list[MediaFile] = [open_media(path) for path in options.media]
+    return _Script(
+        sounds=tuple(partial(read_sound, file.path) for file in files if file.sound_seconds is not None),
+        pictures=tuple(partial(read_pictures, file.path) for file in files if file.picture_seconds is not None),
+        wait_for_pictures=True,
+    )
+
+
+class _Call:
+    """The parts of a running call."""
+
+    def __init__(
+        self, options: DemoOptions, screen: Screen, hang_up: asyncio.Event, pool: WorkerPool, script: _Script
+    ) -> None:
+        self._options = options
+        self._screen = screen
+        self._hang_up = hang_up
+        self._pool = pool
+        self._script = script
+        self._clock = SystemClock()
+        self._log = CallLog(self._clock.now())
+        self._shelf = Shelf()
+        self._happened = asyncio.Event()
+        self._failed: BaseException | None = None
+        self._microphone = Microphone(self._clock, pool)
+        self._camera = Camera(self._clock, pool, script.pictures) if script.pictures else None
+        self._listener = Listener(self._clock)
+        self._session = RealtimeSession(
+            options.model,
+            instructions=options.instructions,
+            window=ContextWindow(max_tokens=options.max_tokens),
+            audio_retention=options.audio_retention,
+            retain_audio_max_seconds=options.retain_audio_max_seconds,
+            retain_images_every_n=options.retain_images_every_n,
+            retain_images_max=options.retain_images_max,
+            sampling=FrameSampling(fps_speaking=options.fps_speaking, fps_idle=options.fps_idle),
+        )
+
+    async def run(self) -> CallResult:
+        """From the first connection to the written folder."""
+        title = f"realtime demo · {self._options.model}"
+        try:
+            self._screen.open(self._log, title)
+            self._show([self._log.note("connecting to the model", self._clock.now())])
+            async with self._session as session:
+                self._show([self._log.note(f"connected: {session.capabilities.model}", self._clock.now())])
+                await self._talk()
+                messages = tuple(session.context.messages())
+                context = session.context.to_dict()
+        finally:
+            self._screen.close()
+        record = Record(
+            context=context,
+            frames=sorted(self._log.frames.values(), key=lambda frame: frame.at),
+            shelf=self._shelf,
+            user=self._microphone.recording,
+            reply=self._listener.recording,
+        )
+        files = await self._pool.run(write_folder, self._options.out, record)
+        return CallResult(messages=messages, log=self._log, files=tuple(files), failed=self._failed)
+
+    async def _talk(self) -> None:
+        """Join the peers, play the script, hang up, let the session end."""
+        user, bot = make_peer(), make_peer()
+        async with AsyncExitStack() as stack:
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.push_async_callback(bot.close)
+            stack.push_async_callback(user.close)
+            group.create_task(self._watch())
+
+            def hear(track: MediaStreamTrack) -> None:
+                if track.kind == "audio":
+                    group.create_task(self._listener.listen(track))
+
+            user.on("track", hear)
+            self._session.attach(bot)
+            user.addTrack(self._microphone)
+            if self._camera is not None:
+                user.addTrack(self._camera)
+            await connect(user, bot)
+            self._log.begun_at = self._clock.now()
+            await self._until_hung_up(group)
+            self._microphone.stop()
+            if self._camera is not None:
+                self._camera.stop()
+            await self._session.aclose()
+
+    async def _until_hung_up(self, group: asyncio.TaskGroup) -> None:
+        playing = group.create_task(self._play())
+        playing.add_done_callback(lambda _: self._hang_up.set())
+        try:
+            async with asyncio.timeout(self._options.seconds):
+                await self._hang_up.wait()
+        except TimeoutError:
+            self._show([self._log.note(f"{self._options.seconds:g} s are over", self._clock.now())])
+        playing.cancel()
+
+    async def _play(self) -> None:
+        """Speak, type and show what there is, and wait for the last reply."""
+        for number, sound in enumerate(self._script.sounds):
+            if number:
+                await self._pause()
+            await self._microphone.say(sound)
+        if self._options.text and self._script.sounds:
+            await self._until_quiet(_REPLY_SECONDS)
+        for text in self._options.text:
+            self._show([self._log.note(f"typed “{text}”", self._clock.now())])
+            await self._session.send(text)
+            await self._session.wait_for_reply()
+        if self._camera is not None and self._script.wait_for_pictures:
+            await self._camera.shown.wait()
+        await self._until_quiet(_LAST_REPLY_SECONDS)
+
+    async def _pause(self) -> None:
+        if self._options.pause_seconds is None:
+            await self._until_quiet(_REPLY_SECONDS)
+        else:
+            await self._clock.sleep_until(self._clock.now() + self._options.pause_seconds)
+
+    async def _until_quiet(self, seconds: float) -> None:
+        """Wait until every turn that the user began has been answered and nobody speaks; at most `seconds`."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._until_happened(_NOTICE_SECONDS, noticed=True)
+                await self._until_happened(None, noticed=False)
+        except TimeoutError:
+            return
+
+    async def _until_happened(self, seconds: float | None, *, noticed: bool) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                while (self._log.open_turns > 0 or bool(self._log.speaking)) != noticed:
+                    self._happened.clear()
+                    await self._happened.wait()
+        except TimeoutError:
+            return
+
+    async def _watch(self) -> None:
+        """Show every event; put the pictures on the shelf."""
+        async for event in self._session:
+            self._show(self._log.take(event, self._clock.now()))
+            self._happened.set()
+            if isinstance(event, SessionEnded):
+                self._failed = event.error
+                self._hang_up.set()
+            await self._shelve(event)
+
+    async def _shelve(self, event: SessionEvent) -> None:
+        if isinstance(event, MessageCommitted) and event.message.is_frame:
+            picture = event.message.images[0].data
+            try:
+                await self._pool.run(self._shelf.put, event.message.message_id, picture)
+            except BusyError as error:
+                self._show([self._log.note(f"no thumbnail: {error}", self._clock.now(), "error")])
+
+    def _show(self, lines: Sequence[Line]) -> None:
+        self._screen.show(lines, self._budgets())
+
+    def _budgets(self) -> tuple[Budget, ...]:
+        figures = self._session.statistics()
+        return (
+            Budget(name="pictures", used=figures.machine.images_kept, bound=self._options.retain_images_max),
+            Budget(name="tokens", used=figures.machine.tokens.own, bound=self._options.max_tokens),
+            Budget(name="messages", used=figures.machine.context_messages, bound=None),
+        )

@@ -1,0 +1,114 @@
+"""The microphone and the camera keep the pace of real time, on a clock that jumps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from aiortc.mediastreams import MediaStreamError
+
+from realtime.demo.media import FRAME_SAMPLES, Picture, read_pictures
+from realtime.demo.player import Camera, Microphone
+from realtime.pipelines.worker import WorkerPool
+
+from .conftest import JumpingClock, write_movie
+
+
+def _sound(value: int, frames: int) -> Iterator[bytes]:
+    for _ in range(frames):
+        yield np.full(FRAME_SAMPLES, value, "<i2").tobytes()
+
+
+def _value(frame: av.AudioFrame) -> int:
+    return int(np.frombuffer(bytes(frame.planes[0])[: frame.samples * 2], "<i2")[100])
+
+
+async def test_microphone_is_silent_until_it_speaks_and_silent_again(clock: JumpingClock, pool: WorkerPool) -> None:
+    microphone = Microphone(clock, pool)
+    heard = [_value(await microphone.recv()) for _ in range(3)]
+    saying = asyncio.create_task(microphone.say(partial(_sound, 7, 120)))
+    while not saying.done():
+        heard.append(_value(await microphone.recv()))
+    heard += [_value(await microphone.recv()) for _ in range(3)]
+    assert heard[:3] == [0, 0, 0]
+    assert heard.count(7) == 120
+    first = heard.index(7)
+    assert heard[first : first + 120] == [7] * 120  # no hole where a batch ends
+    assert heard[-3:] == [0, 0, 0]
+
+
+async def test_microphone_frames_are_20_ms_apart_by_pts_and_by_clock(clock: JumpingClock, pool: WorkerPool) -> None:
+    microphone = Microphone(clock, pool)
+    times = []
+    pts = []
+    for _ in range(50):
+        frame = await microphone.recv()
+        times.append(clock.now())
+        pts.append(frame.pts)
+    assert pts == [FRAME_SAMPLES * n for n in range(50)]
+    assert times == pytest.approx([times[0] + 0.02 * n for n in range(50)])
+
+
+async def test_microphone_makes_no_burst_after_a_stall(clock: JumpingClock, pool: WorkerPool) -> None:
+    microphone = Microphone(clock, pool)
+    await microphone.recv()
+    clock.time += 3.0
+    await microphone.recv()
+    before = clock.now()
+    for _ in range(10):
+        await microphone.recv()
+    assert clock.now() - before == pytest.approx(0.2)
+
+
+async def test_microphone_records_what_it_gave(clock: JumpingClock, pool: WorkerPool) -> None:
+    microphone = Microphone(clock, pool)
+    for _ in range(100):
+        await microphone.recv()
+    assert microphone.recording.seconds == pytest.approx(2.0, abs=0.01)
+    assert microphone.recording.begun_at == 100.0
+
+
+async def test_camera_loops_and_says_when_all_was_shown(clock: JumpingClock, pool: WorkerPool, tmp_path: Path) -> None:
+    films = [write_movie(tmp_path / f"{name}.webm", frames=5, fps=10) for name in "ab"]
+    camera = Camera(clock, pool, [partial(read_pictures, film) for film in films])
+    shown_after = []
+    pts = []
+    for _ in range(23):
+        frame = await camera.recv()
+        pts.append(frame.pts / 90_000)
+        shown_after.append(camera.shown.is_set())
+    assert shown_after == [False] * 10 + [True] * 13
+    assert all(later > earlier for earlier, later in pairwise(pts))
+    assert clock.now() - 100.0 == pytest.approx(pts[-1])
+
+
+async def test_camera_leaves_out_pictures_whose_time_has_passed(clock: JumpingClock, pool: WorkerPool) -> None:
+    def film() -> Iterator[Picture]:
+        for number in range(100):
+            yield Picture(number / 10, av.VideoFrame(16, 16, "yuv420p"))
+
+    camera = Camera(clock, pool, [film])
+    await camera.recv()
+    clock.time += 2.0
+    frame = await camera.recv()
+    assert frame.pts / 90_000 == pytest.approx(1.8)  # no backlog: at most 0.2 s late
+
+
+async def test_camera_without_a_picture_ends_instead_of_turning_for_ever(clock: JumpingClock, pool: WorkerPool) -> None:
+    camera = Camera(clock, pool, [lambda: iter(())])
+    with pytest.raises(MediaStreamError):
+        await camera.recv()
+    assert camera.readyState == "ended"
+
+
+async def test_stopped_tracks_end(clock: JumpingClock, pool: WorkerPool) -> None:
+    for track in (Microphone(clock, pool), Camera(clock, pool, [lambda: iter(())])):
+        track.stop()
+        with pytest.raises(MediaStreamError):
+            await track.recv()
