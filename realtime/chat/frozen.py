@@ -1,0 +1,149 @@
+"""Mappings and lists that cannot be changed, for what a message carries of its provider (behaviour.md V1, V3).
+
+Owns: `freeze` (JSON-like data → values that compare equal to it and refuse every change), `thaw` (back to plain dicts and
+lists), `encode_json` and `decode_json` (the same data as strict JSON and back, losing nothing). Driven by `messages` and
+the transport shapes. Never interprets what it carries.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from realtime.errors import ArgumentError
+
+__all__ = ["EMPTY", "FrozenDict", "FrozenList", "decode_json", "encode_json", "freeze", "thaw"]
+
+_BYTES, _TUPLE, _FLOAT, _DICT = "$bytes", "$tuple", "$float", "$dict"
+_MARKS = frozenset({_BYTES, _TUPLE, _FLOAT, _DICT})
+
+
+def _refuse(self: object, *args: Any, **kwargs: Any) -> NoReturn:
+    raise TypeError(f"{type(self).__name__} cannot be changed: a message is a value; put another one in its place")
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses every change. Equal to a plain dict with the same items; goes through `json.dumps`."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none; a value may be in a set
+        """By its keys: equal mappings have equal keys."""
+        return hash(frozenset(self))
+
+    def __copy__(self) -> FrozenDict:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenDict:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (thaw(self),))
+
+
+class FrozenList(list[Any]):
+    """A list that refuses every change. Equal to a plain list with the same items; goes through `json.dumps`."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> FrozenList:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FrozenList:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (freeze, (thaw(self),))
+
+
+EMPTY = FrozenDict()
+"""The mapping with nothing in it, shared."""
+
+
+def freeze(value: Any, argument: str = "provider_data") -> Any:
+    """Copy JSON-like data (and bytes and tuples within it) into values that cannot be changed.
+
+    Args:
+        value: None, bool, int, float, str, bytes, or mappings with string keys, lists and tuples of these.
+        argument: What the caller calls it, for the error.
+
+    Raises:
+        ArgumentError: There is something else in it.
+    """
+    if value is None or isinstance(value, (bool, int, float, str, bytes, FrozenDict, FrozenList)):
+        return value
+    if isinstance(value, Mapping):
+        items: Mapping[Any, Any] = value
+        for key in items:
+            if not isinstance(key, str):
+                raise ArgumentError(argument, key, "a mapping whose keys are strings")
+        return FrozenDict({key: freeze(item, argument) for key, item in items.items()})
+    if isinstance(value, tuple):
+        row: tuple[Any, ...] = value
+        return tuple(freeze(item, argument) for item in row)
+    if isinstance(value, list):
+        rows: list[Any] = value
+        return FrozenList(freeze(item, argument) for item in rows)
+    raise ArgumentError(argument, value, "made of None, bool, int, float, str, bytes, mappings, lists and tuples")
+
+
+def thaw(value: Any) -> Any:
+    """The same data as plain dicts, lists and tuples that may be changed."""
+    if isinstance(value, Mapping):
+        items: Mapping[str, Any] = value
+        return {key: thaw(item) for key, item in items.items()}
+    if isinstance(value, tuple):
+        row: tuple[Any, ...] = value
+        return tuple(thaw(item) for item in row)
+    if isinstance(value, list):
+        rows: list[Any] = value
+        return [thaw(item) for item in rows]
+    return value
+
+
+def encode_json(value: Any) -> Any:
+    """The same data in strict JSON: bytes, tuples and numbers that are none (NaN) are marked so that they come back."""
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_FLOAT: repr(value)}
+    if isinstance(value, tuple):
+        row: tuple[Any, ...] = value
+        return {_TUPLE: [encode_json(item) for item in row]}
+    if isinstance(value, list):
+        rows: list[Any] = value
+        return [encode_json(item) for item in rows]
+    if isinstance(value, Mapping):
+        items: Mapping[str, Any] = value
+        encoded = {key: encode_json(item) for key, item in items.items()}
+        return {_DICT: encoded} if len(encoded) == 1 and not _MARKS.isdisjoint(encoded) else encoded
+    return value
+
+
+def decode_json(value: Any) -> Any:
+    """What `encode_json` made, as it was."""
+    if isinstance(value, list):
+        rows: list[Any] = value
+        return [decode_json(item) for item in rows]
+    if not isinstance(value, Mapping):
+        return value
+    items: Mapping[str, Any] = value
+    if len(items) == 1:
+        mark, inner = next(iter(items.items()))
+        if mark == _BYTES and isinstance(inner, str):
+            return base64.b64decode(inner)
+        if mark == _FLOAT and inner in ("nan", "inf", "-inf"):
+            return float(inner)
+        if mark == _TUPLE and isinstance(inner, list):
+            row: list[Any] = inner
+            return tuple(decode_json(item) for item in row)
+        if mark == _DICT and isinstance(inner, Mapping):
+            escaped: Mapping[str, Any] = inner
+            return {key: decode_json(item) for key, item in escaped.items()}
+    return {key: decode_json(item) for key, item in items.items()}

@@ -1,0 +1,235 @@
+"""The conversation's values: messages and their parts (behaviour.md V1–V3, V7; seed: chat and context).
+
+Owns: `ChatRole`, `ChatMessage`, `ChatContent`, `ImageContent`, `AudioContent`, `FunctionCall`, `FunctionCallOutput`,
+`AgentHandoff`. All are frozen: a change is a new value (`dataclasses.replace`) put in the same place. Driven by everyone;
+drives nobody: no clock, no id is made here. Pictures and recordings are made in `content`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from realtime.chat.content import AudioContent, ImageContent
+from realtime.chat.frozen import EMPTY, freeze
+from realtime.errors import ArgumentError
+
+__all__ = [
+    "AgentHandoff",
+    "AudioContent",
+    "ChatContent",
+    "ChatMessage",
+    "ChatRole",
+    "FunctionCall",
+    "FunctionCallOutput",
+    "ImageContent",
+    "as_arguments",
+    "as_role",
+]
+
+_Part = TypeVar("_Part")
+
+
+class ChatRole(StrEnum):
+    """Who speaks in a message. Equal to its string: ``ChatRole.USER == "user"``."""
+
+    SYSTEM = "system"
+    DEVELOPER = "developer"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+def as_role(role: ChatRole | str) -> ChatRole:
+    """A role, given as itself or as its string.
+
+    Raises:
+        ArgumentError: There is no such role.
+    """
+    try:
+        return ChatRole(role)
+    except ValueError:
+        raise ArgumentError("role", role, f"a ChatRole or one of {', '.join(ChatRole)}") from None
+
+
+def as_arguments(arguments: object) -> str:
+    """A call's arguments as JSON text: text stays as it is, None is no arguments, anything else is encoded."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatContent:
+    """A text part of a message."""
+
+    type: str = "text"
+    """Always ``text``."""
+    text: str = ""
+    """The text."""
+
+    def __str__(self) -> str:
+        """The text: given as a message's content, a part is what it says."""
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A tool invocation that the model asked for."""
+
+    name: str = ""
+    """The tool."""
+    arguments: str = ""
+    """Its arguments as JSON text; anything but text is encoded."""
+    call_id: str = ""
+    """Pairs the call with its result."""
+    provider_data: Mapping[str, Any] = field(default=EMPTY, kw_only=True)
+    """What the provider attached (a thought signature), carried through unchanged within its session."""
+
+    def __post_init__(self) -> None:
+        """Freeze what was given."""
+        if not isinstance(self.arguments, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            object.__setattr__(self, "arguments", as_arguments(self.arguments))
+        if self.provider_data is not EMPTY:
+            object.__setattr__(self, "provider_data", freeze(self.provider_data) or EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCallOutput:
+    """The result of a tool."""
+
+    name: str = ""
+    """The tool."""
+    output: str = ""
+    """What it gave, as text."""
+    call_id: str = ""
+    """The call that it answers."""
+    is_error: bool = False
+    """Whether the text says what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentHandoff:
+    """One agent handed the conversation to another."""
+
+    to_agent: str = ""
+    """Who has it now."""
+    from_agent: str = ""
+    """Who had it; may be empty."""
+    reason: str = ""
+    """Why; may be empty."""
+    handoff_id: str = ""
+    """Its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a conversation.
+
+    Any message can be built, odd ones too (a result without its call, pictures under any role); the converters make what
+    they send valid. An empty `message_id` is no id.
+    """
+
+    role: ChatRole = ChatRole.USER
+    """Who speaks; a string is taken, too."""
+    content: str = ""
+    """The text. What is no string becomes `str()`."""
+    message_id: str = ""
+    """Its id."""
+    tool_calls: tuple[FunctionCall, ...] = ()
+    """Tools it calls; any iterable is copied in."""
+    tool_call_id: str = ""
+    """The call that it is the result of."""
+    images: tuple[ImageContent, ...] = ()
+    """Its pictures; any iterable is copied in."""
+    agent_id: str = ""
+    """Which agent said it."""
+    created_at: float | None = None
+    """When, in seconds since the epoch; None if unknown."""
+    audio: AudioContent | None = field(default=None, kw_only=True)
+    """Its recording."""
+    is_error: bool = field(default=False, kw_only=True)
+    """A tool's result says what went wrong."""
+    tool_name: str = field(default="", kw_only=True)
+    """Which tool gave the result."""
+    thinking: str = field(default="", kw_only=True)
+    """What the model thought before it spoke."""
+    interrupted: bool = field(default=False, kw_only=True)
+    """The reply was cut; `content` is what was heard of it."""
+    heard_ms: int | None = field(default=None, kw_only=True)
+    """How much of a cut reply was heard, in milliseconds."""
+    unheard: str = field(default="", kw_only=True)
+    """Text that was generated and not heard."""
+    source: str = field(default="", kw_only=True)
+    """Which track it came from."""
+    summary: bool = field(default=False, kw_only=True)
+    """It is a digest of older messages."""
+    provider_data: Mapping[str, Any] = field(default=EMPTY, kw_only=True)
+    """What the provider attached, carried through unchanged within its session."""
+
+    # hot path: one is made for every sentence and every kept frame
+    def __post_init__(self) -> None:
+        """Copy in what was given.
+
+        Raises:
+            ArgumentError: An unknown role, or something that is no call, picture or recording.
+        """
+        put = object.__setattr__
+        if type(self.role) is not ChatRole:
+            put(self, "role", as_role(self.role))
+        if type(self.content) is not str:
+            put(self, "content", str(self.content))
+        if self.tool_calls != ():
+            put(self, "tool_calls", _copied(self.tool_calls, FunctionCall, "tool_calls"))
+        if self.images != ():
+            put(self, "images", _copied(self.images, ImageContent, "images"))
+        if self.audio is not None and not isinstance(self.audio, AudioContent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("audio", self.audio, "an AudioContent or None")
+        if self.provider_data is not EMPTY:
+            put(self, "provider_data", freeze(self.provider_data) or EMPTY)
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether it is a sampled frame: the user's, one picture of a track, no word (behaviour.md H8)."""
+        return (
+            bool(self.source) and self.role is ChatRole.USER and not self.content and len(self.images) == 1
+            and self.audio is None
+        )  # fmt: skip
+
+    @property
+    def is_instruction(self) -> bool:
+        """Whether it tells the model how to behave: a system or developer message."""
+        return self.role is ChatRole.SYSTEM or self.role is ChatRole.DEVELOPER
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it is a tool's result: of role TOOL, or an answer to a call under any role."""
+        return self.role is ChatRole.TOOL or bool(self.tool_call_id)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says and shows nothing and is part of no tool round."""
+        return not (
+            self.content.strip()
+            or self.images
+            or self.audio is not None
+            or self.tool_calls
+            or self.is_result
+            or self.thinking
+        )
+
+
+def _copied(given: Iterable[_Part] | None, kind: type[_Part], argument: str) -> tuple[_Part, ...]:
+    if given is None:
+        return ()
+    try:
+        parts = tuple(given)
+    except TypeError:
+        raise ArgumentError(argument, given, f"an iterable of {kind.__name__}") from None
+    for part in parts:
+        if not isinstance(part, kind):
+            raise ArgumentError(argument, part, f"made of {kind.__name__} only")
+    return parts
