@@ -37,7 +37,7 @@ _MAX_RIFF_BYTES = 0xFFFFFFFF
 _EIGHT_BIT_TO_SIGNED = bytes(value ^ 0x80 for value in range(256))
 
 
-def _check_rate(argument: str, rate_hz: int) -> None:
+def _check_rate(argument: str, rate_hz: object) -> None:
     if isinstance(rate_hz, bool) or not isinstance(rate_hz, int) or rate_hz < 1:
         raise ArgumentError(argument, rate_hz, "an int of at least 1")
 

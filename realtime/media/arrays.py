@@ -70,7 +70,9 @@ def _to_8bit(picture: NDArray[Any], given: NDArray[Any]) -> NDArray[np.uint8]:
 
 def _from_16bit(values: NDArray[Any]) -> NDArray[np.uint8]:
     """0..65535 to 0..255, rounded to the nearest (257 steps to one)."""
-    return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    wide: Any = values.astype(np.uint32)
+    scaled: NDArray[np.uint8] = np.asarray((wide + 128) // 257, np.uint8)
+    return scaled
 
 
 def _from_unit(values: NDArray[np.float32]) -> NDArray[np.uint8]:

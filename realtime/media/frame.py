@@ -1,16 +1,18 @@
-"""What an av video frame tells without being converted: size, rotation, range, matrix, time, and a thumbprint.
+"""What an av video frame tells without being converted: size, rotation, range, time, and a thumbprint.
 
-Owns: `frame_size`, `rotation_quarters`, `luma_is_full_range`, `pts_ms`, `thumbprint`. Driven by the sampler's pipeline (once per received frame, so everything
-here is cheap) and by the encoder. Never converts a whole picture, never changes a frame.
+Owns: `frame_size`, `rotation_quarters`, `luma_is_full_range`, `pts_ms`, `thumbprint`, and views of planes. Driven by the
+sampler's pipeline, once per received frame, so everything here is cheap; and by the encoder. Never converts a whole
+picture, never changes a frame.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import av
 import numpy as np
+from av.error import FFmpegError
 from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
@@ -18,7 +20,9 @@ from realtime.errors import ImageError
 
 __all__ = [
     "THUMBPRINT_SIDE",
+    "float_gray",
     "frame_size",
+    "is_float_gray",
     "luma_is_full_range",
     "plane_rows",
     "pts_ms",
@@ -30,27 +34,39 @@ THUMBPRINT_SIDE = 32
 """A thumbprint has this many cells across and down."""
 
 _FULL_RANGE_NAMES = (
-    "yuvj",
-    "gray",
-    "ya8",
-    "ya16",
-    "mono",
-    "rgb",
-    "bgr",
-    "gbr",
-    "arg",
-    "abg",
-    "0rg",
-    "0bg",
-    "pal8",
-    "bayer",
-    "xyz",
-    "x2",
+    "yuvj", "gray", "ya8", "ya16", "mono", "rgb", "bgr", "gbr", "arg", "abg", "0rg", "0bg", "pal8", "bayer", "xyz",
+    "x2rgb", "x2bgr",
+)  # fmt: skip
+
+_ROWS_PER_CELL = 4
+_COLUMNS_PER_CELL = 6
+
+_LUMA_PLANES: dict[str, tuple[int, int, str, int]] = {
+    # name: (bytes from one luma sample to the next, offset of the first, numpy type, bits to drop)
+    **dict.fromkeys(
+        ["yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "yuv440p", "yuvj440p", "yuv410p",
+         "yuv411p", "yuvj411p", "nv12", "nv21", "nv16", "nv24", "nv42", "gray", "yuva420p", "yuva422p", "yuva444p"],
+        (1, 0, "u1", 0),
+    ),
+    "yuyv422": (2, 0, "u1", 0),
+    "yvyu422": (2, 0, "u1", 0),
+    "uyvy422": (2, 1, "u1", 0),
+    **dict.fromkeys(["yuv420p10le", "yuv422p10le", "yuv444p10le", "gray10le"], (2, 0, "<u2", 2)),
+    **dict.fromkeys(["p010le", "p016le", "p210le", "yuv420p16le", "gray16le"], (2, 0, "<u2", 8)),
+}  # fmt: skip
+"""Where the luma of common formats lies in their first plane."""
+
+_RGB_PIXELS: dict[str, tuple[int, int, int, int]] = {
+    # name: (bytes per pixel, offsets of red, green, blue)
+    "rgb24": (3, 0, 1, 2), "bgr24": (3, 2, 1, 0),
+    "rgba": (4, 0, 1, 2), "rgb0": (4, 0, 1, 2), "bgra": (4, 2, 1, 0), "bgr0": (4, 2, 1, 0),
+    "argb": (4, 1, 2, 3), "0rgb": (4, 1, 2, 3), "abgr": (4, 3, 2, 1), "0bgr": (4, 3, 2, 1),
+}  # fmt: skip
+
+_CELL_MEANS = np.kron(
+    np.eye(THUMBPRINT_SIDE, dtype=np.float32),
+    np.full((_COLUMNS_PER_CELL, 1), 1.0 / (_ROWS_PER_CELL * _COLUMNS_PER_CELL), np.float32),
 )
-_EIGHT_BIT_LUMA_FIRST = frozenset({
-    "yuv420p", "yuvj420p", "yuv422p", "yuvj422p", "yuv444p", "yuvj444p", "yuv440p", "yuvj440p", "yuv410p", "yuv411p",
-    "nv12", "nv21", "nv16", "nv24", "nv42", "gray", "yuva420p", "yuva422p", "yuva444p",
-})  # fmt: skip
 
 
 def rotation_quarters(frame: Any) -> int:
@@ -93,14 +109,44 @@ def pts_ms(frame: Any) -> int | None:
 def luma_is_full_range(frame: av.VideoFrame) -> bool:
     """Whether the frame's samples use all of their range (0–255) rather than 16–235.
 
-    The frame's own flag decides; without one, formats of the ``yuvj`` family, grey and RGB are full, others limited,
-    as in FFmpeg.
+    The ``yuvj`` formats always do. Else the frame's own flag decides; without one, grey and RGB are full and others
+    limited, as in FFmpeg.
     """
-    if frame.color_range == ColorRange.JPEG:
+    name = frame.format.name
+    if frame.color_range == ColorRange.JPEG or name.startswith("yuvj"):
         return True
-    if frame.color_range == ColorRange.MPEG:
-        return False
-    return frame.format.name.startswith(_FULL_RANGE_NAMES)
+    return frame.color_range != ColorRange.MPEG and name.startswith(_FULL_RANGE_NAMES)
+
+
+def plane_rows(plane: Any, row_bytes: int) -> NDArray[np.uint8]:
+    """A view of a plane the right way up and without the padding at the end of its lines.
+
+    Args:
+        plane: A plane of an av.VideoFrame; a negative line size (the lowest line first in memory) is turned round.
+        row_bytes: Bytes of one line that belong to the picture.
+
+    Returns:
+        Shape (plane.height, row_bytes), uint8; keeps the frame alive; not to be written to.
+    """
+    stride = abs(plane.line_size)
+    rows = np.frombuffer(plane, np.uint8, count=stride * plane.height).reshape(plane.height, stride)[:, :row_bytes]
+    return rows[::-1] if plane.line_size < 0 else rows
+
+
+def is_float_gray(name: str) -> bool:
+    """Whether a pixel format is grey in floats: swscale takes those for limited range, or aborts the process."""
+    return name.startswith(("grayf", "yaf"))
+
+
+def float_gray(frame: av.VideoFrame) -> NDArray[Any]:
+    """The values of a frame of grey floats, shape (h, w, 1), or (h, w, 2) with alpha; clipped to 0..1."""
+    name = frame.format.name
+    order = ">" if name.endswith("be") else "<"
+    width = 2 if "16" in name else 4
+    channels = 2 if name.startswith("yaf") else 1
+    rows = plane_rows(frame.planes[0], frame.width * channels * width)
+    values = np.ascontiguousarray(rows).view(f"{order}f{width}")
+    return cast("NDArray[Any]", np.clip(values, 0.0, 1.0).reshape(frame.height, frame.width, channels))
 
 
 def thumbprint(frame: av.VideoFrame) -> bytes:
@@ -113,42 +159,62 @@ def thumbprint(frame: av.VideoFrame) -> bytes:
         ImageError: The format cannot be read.
     """
     # hot path: once per received frame
-    if frame.format.name in _EIGHT_BIT_LUMA_FIRST and frame.width >= 1 and frame.height >= 1:
-        return _cell_means(plane_rows(frame.planes[0], frame.width))
+    name = frame.format.name
+    if min(frame.width, frame.height) >= THUMBPRINT_SIDE:
+        luma = _LUMA_PLANES.get(name)
+        if luma is not None:
+            return _means(_cells(frame.planes[0], frame.width, *luma[:3]), 1.0 / (1 << luma[3]))
+        rgb = _RGB_PIXELS.get(name)
+        if rgb is not None:
+            step, red, green, blue = rgb
+            red_sum, green_sum, blue_sum = (
+                _cells(frame.planes[0], frame.width, step, at, "u1") for at in (red, green, blue)
+            )
+            red_sum *= 0.299
+            green_sum *= 0.587
+            blue_sum *= 0.114
+            return _means(red_sum + green_sum + blue_sum)
+    return _scaled_thumbprint(frame)
+
+
+def _cells(plane: Any, width: int, step: int, offset: int, dtype: str) -> NDArray[np.float32]:
+    """Sums over the rows of each cell's grid: shape (32, 32 * columns per cell)."""
+    stride = abs(plane.line_size)
+    tall, wide = plane.height // THUMBPRINT_SIDE, width // THUMBPRINT_SIDE
+    row, column = tall // _ROWS_PER_CELL, wide // _COLUMNS_PER_CELL
+    grid: NDArray[Any] = np.ndarray(
+        (THUMBPRINT_SIDE, _ROWS_PER_CELL, THUMBPRINT_SIDE, _COLUMNS_PER_CELL),
+        dtype,
+        plane,
+        offset + row // 2 * stride + column // 2 * step,
+        (tall * stride, row * stride, wide * step, column * step),
+    )
+    if plane.line_size < 0:
+        grid = grid[::-1, ::-1]
+    sums = grid.sum(axis=1, dtype=np.uint32).astype(np.float32)
+    return cast("NDArray[np.float32]", sums.reshape(THUMBPRINT_SIDE, -1))
+
+
+def _means(sums: NDArray[np.float32], scale: float = 1.0) -> bytes:
+    means = sums @ _CELL_MEANS
+    if scale != 1.0:
+        means *= np.float32(scale)
+    return np.minimum(means, 255.0).astype(np.uint8).tobytes()
+
+
+def _scaled_thumbprint(frame: av.VideoFrame) -> bytes:
+    """The careful way, for rare formats and tiny frames."""
+    frame_size(frame)
+    name = frame.format.name
+    if is_float_gray(name):
+        rows = np.linspace(0, frame.height - 1, THUMBPRINT_SIDE).round().astype(np.intp)
+        columns = np.linspace(0, frame.width - 1, THUMBPRINT_SIDE).round().astype(np.intp)
+        points: Any = np.nan_to_num(float_gray(frame)[:, :, 0][np.ix_(rows, columns)])
+        return bytes((points * 255.0).astype(np.uint8).tobytes())
     try:
         small = VideoReformatter().reformat(
             frame, THUMBPRINT_SIDE, THUMBPRINT_SIDE, "gray", interpolation=Interpolation.AREA, threads=1
         )
-    except (ValueError, av.FFmpegError) as error:
-        raise ImageError(
-            "frame", f"a frame of pixel format {frame.format.name!r}", "of one that can be read"
-        ) from error
+    except (ValueError, OSError, FFmpegError) as error:
+        raise ImageError("frame", f"a frame of pixel format {name!r}", "of one that can be read") from error
     return plane_rows(small.planes[0], THUMBPRINT_SIDE).tobytes()
-
-
-def plane_rows(plane: Any, row_bytes: int) -> NDArray[np.uint8]:
-    """A view of a plane the right way up and without the padding at the end of its lines.
-
-    Args:
-        plane: A plane of an av.VideoFrame; a negative line size (the lowest line first in memory) is turned round.
-        row_bytes: Bytes of one line that belong to the picture.
-
-    Returns:
-        Shape (plane.height, row_bytes), uint8, not writable unless the frame is; keeps the frame alive.
-    """
-    stride = abs(plane.line_size)
-    rows = np.frombuffer(plane, np.uint8, count=stride * plane.height).reshape(plane.height, stride)[:, :row_bytes]
-    return rows[::-1] if plane.line_size < 0 else rows
-
-
-def _sample_points(length: int, per_cell: int) -> NDArray[np.intp]:
-    """`per_cell` evenly spread positions for each of the cells along a side of `length` pixels."""
-    count = THUMBPRINT_SIDE * per_cell
-    return ((np.arange(count) * 2 + 1) * length // (2 * count)).astype(np.intp)
-
-
-def _cell_means(luma: NDArray[np.uint8]) -> bytes:
-    height, width = luma.shape
-    points = luma[np.ix_(_sample_points(height, 4), _sample_points(width, 6))]
-    cells = points.reshape(THUMBPRINT_SIDE, 4, THUMBPRINT_SIDE, 6).sum(axis=(1, 3), dtype=np.uint32)
-    return (cells // 24).astype(np.uint8).tobytes()

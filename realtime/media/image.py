@@ -6,10 +6,11 @@ thread: it is synchronous CPU work, 2–40 ms, most of it without the GIL. Never
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import av
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from realtime.errors import ArgumentError, ImageError
@@ -47,13 +48,10 @@ def encode(frame: Any, options: EncodeOptions | None = None) -> bytes:
         ImageError: It is no picture, or none that can be read; the text names its type, shape, dtype or format.
         ArgumentError: `options` is no `EncodeOptions`.
     """
-    if options is None:
-        options = EncodeOptions()
-    elif not isinstance(options, EncodeOptions):
-        raise ArgumentError("options", options, "EncodeOptions or None")
+    chosen = _check_options(EncodeOptions() if options is None else options)
     if isinstance(frame, av.VideoFrame):
-        return encode_video_frame(frame, options)
-    return encode_image(_as_pillow(frame), options)
+        return encode_video_frame(frame, chosen)
+    return encode_image(_as_pillow(frame), chosen)
 
 
 def coerce_image_to_jpeg_bytes(frame: Any, *, options: EncodeOptions | None = None) -> bytes:
@@ -70,18 +68,24 @@ def coerce_image_to_jpeg_bytes(frame: Any, *, options: EncodeOptions | None = No
     if isinstance(frame, bytes):
         return frame
     if isinstance(frame, (bytearray, memoryview)):
-        return bytes(frame)
+        return bytes(cast("bytearray", frame))
     return encode(frame, DEFAULT_REALTIME_ENCODE_OPTIONS if options is None else options)
+
+
+def _check_options(options: object) -> EncodeOptions:
+    if not isinstance(options, EncodeOptions):
+        raise ArgumentError("options", options, "EncodeOptions or None")
+    return options
 
 
 def _as_pillow(frame: Any) -> Image.Image:
     if isinstance(frame, Image.Image):
         return frame
     if isinstance(frame, np.ndarray):
-        picture = picture_from_array(frame)
+        picture = picture_from_array(cast("NDArray[Any]", frame))
         return Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
     if isinstance(frame, (bytes, bytearray, memoryview)):
-        return decode_bytes(bytes(frame))
+        return decode_bytes(bytes(cast("bytes", frame)))
     to_image = getattr(frame, "to_image", None)
     if not callable(to_image):
         raise ImageError(

@@ -6,7 +6,7 @@ can hold options without paying for PyAV. Driven by nothing; never acts.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 from realtime.errors import ArgumentError
@@ -26,6 +26,16 @@ def _check_side(argument: str, value: object) -> None:
         raise ArgumentError(argument, value, f"an int of 1 to {_MAX_SIDE} pixels")
 
 
+def _check_resize(value: object) -> None:
+    if value is not None and not isinstance(value, ResizeOptions):
+        raise ArgumentError("resize_options", value, "ResizeOptions or None")
+
+
+def _check_quality(value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100:
+        raise ArgumentError("quality", value, "an int of 0 to 100")
+
+
 @dataclass(frozen=True, slots=True)
 class ResizeOptions:
     """The box that a picture is brought into. Fields may be given by position, as the seed has them."""
@@ -34,7 +44,6 @@ class ResizeOptions:
     """Width of the box in pixels, 1–16384."""
     height: int
     """Height of the box in pixels, 1–16384."""
-    _: KW_ONLY
     mode: ResizeMode = "stretch"
     """`stretch`: exactly the box, aspect lost (the seeds' rule) · `fit`: aspect kept, inside the box, never enlarged ·
     `cover`: aspect kept, exactly the box, what hangs over is cut off evenly · `pad`: aspect kept, exactly the box,
@@ -63,11 +72,8 @@ class EncodeOptions:
         """Check every range."""
         if self.format not in _FORMATS:
             raise ArgumentError("format", self.format, "'JPEG' or 'PNG'")
-        if self.resize_options is not None and not isinstance(self.resize_options, ResizeOptions):
-            raise ArgumentError("resize_options", self.resize_options, "ResizeOptions or None")
-        quality: object = self.quality
-        if isinstance(quality, bool) or not isinstance(quality, int) or not 0 <= quality <= 100:
-            raise ArgumentError("quality", quality, "an int of 0 to 100")
+        _check_resize(self.resize_options)
+        _check_quality(self.quality)
 
 
 DEFAULT_REALTIME_ENCODE_OPTIONS = EncodeOptions(

@@ -111,15 +111,9 @@ def _plain(image: Image.Image) -> Image.Image:
 
 
 def _from_lab(image: Image.Image) -> Image.Image:
-    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(
-        image,
-        cast("Any", ImageCms.ImageCmsProfile(lab)),
-        cast("Any", ImageCms.ImageCmsProfile(srgb)),
-        outputMode="RGB",
-    )
-    assert converted is not None
-    return converted
+    cms: Any = ImageCms  # its annotations leave the profile's type open
+    converted = cms.profileToProfile(image, cms.createProfile("LAB"), cms.createProfile("sRGB"), outputMode="RGB")
+    return cast("Image.Image", converted)
 
 
 def _flat(image: Image.Image) -> Image.Image:

@@ -13,13 +13,23 @@ from typing import Any
 
 import av
 import numpy as np
-import simplejpeg
+import simplejpeg  # pyright: ignore[reportMissingTypeStubs]  (only of its C part)
+from av.error import FFmpegError
+from av.video.format import VideoFormat
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 from PIL import Image
 
 from realtime.errors import ImageError
-from realtime.media.frame import frame_size, luma_is_full_range, plane_rows, rotation_quarters
+from realtime.media.arrays import picture_from_array
+from realtime.media.frame import (
+    float_gray,
+    frame_size,
+    is_float_gray,
+    luma_is_full_range,
+    plane_rows,
+    rotation_quarters,
+)
 from realtime.media.geometry import Placement, place
 from realtime.media.options import EncodeOptions
 from realtime.media.pillow import encode_image, rotate_quarters
@@ -28,6 +38,7 @@ __all__ = ["encode_video_frame"]
 
 _CONTEXTS_PER_THREAD = 8
 _BLACK = (0, 128, 128)
+_LIMITED_TO_FULL = np.clip(np.rint((np.arange(256) - 16) * (255 / 219)), 0, 255).astype(np.uint8)
 _Planes = tuple[NDArray[np.uint8], ...]
 
 _MATRIX_OF_FRAME = {
@@ -73,11 +84,14 @@ def encode_video_frame(frame: av.VideoFrame, options: EncodeOptions) -> bytes:
     plan = place(size, options.resize_options)
     quarters = rotation_quarters(frame)
     odd = any(side % 2 for side in plan.scaled)
-    if options.format != "JPEG" or _has_alpha(frame) or (quarters and odd):
+    if options.format != "JPEG" or _needs_rgb(frame.format) or (quarters and odd):
         return encode_image(rotate_quarters(_to_pillow(frame), quarters), options)
     # hot path: scaled planes, no RGB
-    scaled = plan.scaled[::-1] if quarters % 2 else plan.scaled
-    planes = _planes(_convert(frame, scaled, "yuvj420p"))
+    width, height = plan.scaled
+    scaled = (height, width) if quarters % 2 else (width, height)
+    planes = tuple(plane_rows(plane, plane.width) for plane in _convert(frame, scaled, "yuvj420p").planes)
+    if _is_limited_gray(frame):
+        planes = (_LIMITED_TO_FULL[planes[0]], *planes[1:])
     if quarters:
         planes = tuple(np.rot90(plane, quarters) for plane in planes)
     if plan.size != plan.scaled:
@@ -86,8 +100,18 @@ def encode_video_frame(frame: av.VideoFrame, options: EncodeOptions) -> bytes:
     return bytes(simplejpeg.encode_jpeg_yuv_planes(luma, blue, red, quality=max(1, options.quality)))
 
 
-def _has_alpha(frame: av.VideoFrame) -> bool:
-    return frame.format.has_palette or any(component.is_alpha for component in frame.format.components)
+def _needs_rgb(form: VideoFormat) -> bool:
+    """Whether swscale cannot bring this format to full-range planes in one step, or there is transparency to lay down."""
+    return form.has_palette or form.name.startswith("bayer") or is_float_gray(form.name) or _has_alpha(form)
+
+
+def _has_alpha(form: VideoFormat) -> bool:
+    return any(component.is_alpha for component in form.components)
+
+
+def _is_limited_gray(frame: av.VideoFrame) -> bool:
+    """Grey that says it is 16–235 (monochrome video). swscale takes all grey for full range."""
+    return frame.color_range == ColorRange.MPEG and frame.format.name.startswith("gray")
 
 
 def _convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.VideoFrame:
@@ -109,14 +133,10 @@ def _convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.Vid
             dst_color_range=ColorRange.JPEG,
             threads=1,
         )
-    except (ValueError, OSError, MemoryError, NotImplementedError, av.FFmpegError) as error:
+    except (ValueError, OSError, MemoryError, NotImplementedError, FFmpegError) as error:
         raise ImageError(
             "frame", f"a frame of pixel format {name!r}", f"of a pixel format that swscale reads ({error})"
         ) from error
-
-
-def _planes(frame: av.VideoFrame) -> _Planes:
-    return tuple(plane_rows(plane, plane.width) for plane in frame.planes)
 
 
 def _cut_and_border(planes: _Planes, plan: Placement) -> _Planes:
@@ -135,10 +155,24 @@ def _cut_and_border(planes: _Planes, plan: Placement) -> _Planes:
 
 
 def _to_pillow(frame: av.VideoFrame) -> Image.Image:
-    """The frame at its own size as an RGB or RGBA image."""
-    alpha = _has_alpha(frame)
-    converted = _convert(frame, (frame.width, frame.height), "rgba" if alpha else "rgb24")
+    """The frame at its own size as an RGB, RGBA or grey image."""
+    if is_float_gray(frame.format.name):
+        picture = picture_from_array(float_gray(frame))
+        return Image.fromarray(picture if picture.shape[2] > 1 else picture[:, :, 0])
+    alpha = frame.format.has_palette or _has_alpha(frame.format)
     channels = 4 if alpha else 3
-    rows = plane_rows(converted.planes[0], frame.width * channels)
-    pixels = np.ascontiguousarray(rows).reshape(frame.height, frame.width, channels)
+    converted = _convert(frame, (frame.width, frame.height), "rgba" if alpha else "rgb24")
+    rows = np.ascontiguousarray(plane_rows(converted.planes[0], frame.width * channels))
+    pixels = rows.reshape(frame.height, frame.width, channels)
+    if _is_limited_gray(frame):
+        pixels = _LIMITED_TO_FULL[pixels]
+    if frame.format.has_palette and not _palette_has_alpha(frame):
+        pixels = np.ascontiguousarray(pixels[:, :, :3])
     return Image.fromarray(pixels)
+
+
+def _palette_has_alpha(frame: av.VideoFrame) -> bool:
+    """Whether any colour of the palette is more than wholly transparent; makers of palettes often leave alpha at 0."""
+    plane: Any = frame.planes[1]
+    palette: NDArray[np.uint32] = np.frombuffer(plane, np.uint32, count=256)
+    return int(palette.max()) >= 1 << 24

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from aiortc import RTCPeerConnection
 from aiortc.mediastreams import MediaStreamTrack
@@ -38,7 +38,7 @@ class PeerAttachment:
     def detach(self) -> None:
         """Tell of no more tracks. The reply track stays where it is. Idempotent."""
         with contextlib.suppress(KeyError):
-            self._peer.remove_listener("track", self._tell)
+            cast("Any", self._peer).remove_listener("track", self._tell)
         self._seen.clear()
 
     def _tell(self, track: Any) -> None:
@@ -46,6 +46,11 @@ class PeerAttachment:
             return
         self._seen.append(track)
         self._on_track(track)
+
+
+def _check_peer(pc: object) -> None:
+    if not isinstance(pc, RTCPeerConnection):
+        raise ArgumentError("pc", pc, "an aiortc RTCPeerConnection")
 
 
 def attach_peer(
@@ -69,8 +74,7 @@ def attach_peer(
         ArgumentError: `pc` is no aiortc peer connection.
         UserError: Its local description is set (the reply would not be in it), or it is closed.
     """
-    if not isinstance(pc, RTCPeerConnection):
-        raise ArgumentError("pc", pc, "an aiortc RTCPeerConnection")
+    _check_peer(pc)
     if pc.signalingState == "closed" or pc.connectionState == "closed":
         raise UserError("attach: the peer connection is closed; attach a new one")
     current: Any = pc.localDescription

@@ -133,13 +133,11 @@ class ReplyTrack(MediaStreamTrack):
         """
         super().__init__()
         self.rate_hz = check_rate("rate_hz", rate_hz)
-        if not isinstance(max_queued_seconds, (int, float)) or not 0 < max_queued_seconds < float("inf"):
-            raise ArgumentError("max_queued_seconds", max_queued_seconds, "a number above 0")
         self.dropped_ms = 0
         self.late_bytes = 0
         self._on_played = on_played
         self._clock: PlayoutClock = clock or _LoopClock()
-        self._limit = int(max_queued_seconds * rate_hz)
+        self._limit = int(_check_seconds("max_queued_seconds", max_queued_seconds) * rate_hz)
         self._queue: OrderedDict[str, _Reply] = OrderedDict()
         self._heard: OrderedDict[str, int] = OrderedDict()
         self._stopped: OrderedDict[str, None] = OrderedDict()
@@ -328,6 +326,12 @@ class ReplyTrack(MediaStreamTrack):
     def _report(self, reply_id: str, *, finished: bool) -> None:
         if self._on_played is not None:
             self._on_played(reply_id, self.played_ms(reply_id), finished)
+
+
+def _check_seconds(argument: str, seconds: object) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
+        raise ArgumentError(argument, seconds, "a number above 0")
+    return float(seconds)
 
 
 def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value) -> None:
