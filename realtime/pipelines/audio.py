@@ -16,8 +16,8 @@ from realtime.pipelines.mixer import Mixer
 
 __all__ = ["AudioInput"]
 
-CHUNK_MS = 20
-"""Audio leaves in chunks of at least this much: what a track gives at a time. Latency counts more than messages."""
+CHUNK_MS = 15
+"""Audio leaves in chunks of at least this much: a frame of a track at a time. Latency counts more than messages."""
 MAX_CHUNK_MS = 100
 """… and of at most this much."""
 MAX_GAP_SECONDS = 5.0

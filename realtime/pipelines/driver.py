@@ -175,6 +175,11 @@ class Driver:
             self._streams.add(stream)
         return stream
 
+    def backlog(self) -> tuple[int, int]:
+        """Events that wait for the slowest iterator, and events that the present iterators have lost."""
+        streams = tuple(self._streams)
+        return max((stream.waiting for stream in streams), default=0), sum(stream.dropped for stream in streams)
+
     @property
     def closed(self) -> bool:
         """Whether the machine has been let go."""

@@ -67,6 +67,17 @@ class PictureEncoder:
         mime_type = "image/png" if self._options.format == "PNG" else "image/jpeg"
         return ImageContent.from_bytes(data, mime_type, self._detail)
 
+    def shrink(self, image: ImageContent, max_bytes: int) -> ImageContent:
+        """The same picture, within so many bytes.
+
+        Raises:
+            ImageError: It cannot be read, or not be made small enough.
+        """
+        if image.byte_length <= max_bytes:
+            return image
+        mime_type = "image/png" if self._options.format == "PNG" else "image/jpeg"
+        return ImageContent.from_bytes(self._encode_smaller(image.data, max_bytes), mime_type, image.detail)
+
     def _encode_smaller(self, frame: Any, max_bytes: int) -> bytes:
         options = self._options
         if options.format == "JPEG":
@@ -77,7 +88,7 @@ class PictureEncoder:
                     if len(data) <= max_bytes:
                         return data
         size = options.resize_options
-        width, height = (size.width, size.height) if size is not None else frame_size(frame)
+        width, height = (size.width, size.height) if size is not None else (2048, 2048)
         while min(width, height) >= _SMALLEST_SIDE * 2:
             width, height = width // 2, height // 2
             resize = replace(size, width=width, height=height) if size else ResizeOptions(width, height, "fit")

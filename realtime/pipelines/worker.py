@@ -147,21 +147,26 @@ class WorkerPool:
 
         Leaving twice does nothing.
         """
-        if member not in self._members:
-            return
-        self._members.discard(member)
-        if self._members:
-            return
-        crew, self._crew = self._crew, _Crew()
-        leaving = list(crew.threads - crew.busy)
-        for _thread in list(crew.threads):
-            crew.jobs.put(None)
+        leaving = self.forget(member)
         try:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 while any(thread.is_alive() for thread in leaving):  # noqa: ASYNC110  (nothing tells a thread's very end)
                     await asyncio.sleep(0)
         except TimeoutError:
             return
+
+    def forget(self, member: object) -> list[threading.Thread]:
+        """As `leave`, without waiting. Returns the idle threads that are about to end."""
+        if member not in self._members:
+            return []
+        self._members.discard(member)
+        if self._members:
+            return []
+        crew, self._crew = self._crew, _Crew()
+        leaving = list(crew.threads - crew.busy)
+        for _thread in list(crew.threads):
+            crew.jobs.put(None)
+        return leaving
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function on a thread, in a copy of the caller's context variables, and return what it returns.

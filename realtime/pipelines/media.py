@@ -1,0 +1,139 @@
+"""The tracks of a session: which are read, and where their frames go.
+
+Owns: the readers of all tracks, by source name, and the peer connections they came with. Driven by `session.py`. Every
+track that was taken is drained until it ends or is removed, whether the model can use it or not (field case B43). It
+never looks into a frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from realtime.errors import ArgumentError
+from realtime.pipelines.audio import AudioInput
+from realtime.pipelines.driver import Driver
+from realtime.pipelines.statistics import TrackStatistics
+from realtime.pipelines.video import VideoInput
+from realtime.tracks.peer import PeerAttachment, attach_peer
+from realtime.tracks.reader import TrackReader, is_track
+
+__all__ = ["MediaSources"]
+
+_DEFAULT_NAMES = {"audio": "microphone", "video": "camera"}
+
+
+class MediaSources:
+    """The tracks that a session reads."""
+
+    def __init__(self, driver: Driver, audio: AudioInput, video: VideoInput) -> None:
+        """Start without tracks."""
+        self._driver = driver
+        self._audio = audio
+        self._video = video
+        self._readers: dict[str, TrackReader] = {}
+        self._peers: list[PeerAttachment] = []
+
+    @property
+    def video_sources(self) -> list[str]:
+        """The names of the cameras and screens."""
+        return [name for name, reader in self._readers.items() if reader.track.kind == "video"]
+
+    def add(self, track: Any, source: str | None) -> str:
+        """Read a track.
+
+        Args:
+            track: An aiortc MediaStreamTrack or anything like one.
+            source: Its name; None: ``microphone`` or ``camera``, numbered from the second on.
+
+        Returns:
+            Its name.
+
+        Raises:
+            ArgumentError: It is no track, is read already, or the name is taken or empty.
+        """
+        if not is_track(track):
+            raise ArgumentError("track", track, "a track: an object with recv() and a kind of 'audio' or 'video'")
+        for name, reader in self._readers.items():
+            if reader.track is track:
+                raise ArgumentError("track", track, f"a track that is not read already (this one is, as {name!r})")
+        if source is None:
+            source = self._free_name(_DEFAULT_NAMES[track.kind])
+        if not isinstance(source, str) or not source:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("source", source, "a name that is not empty")
+        if source in self._readers:
+            raise ArgumentError("source", source, "a name that no other track of the session has")
+        reader = TrackReader(track, self._handler(track.kind, source), lambda error: self._on_end(source, error))
+        self._readers[source] = reader
+        reader.start()
+        return source
+
+    def attach(self, pc: Any, reply_track: Any) -> None:
+        """Take all tracks of a peer connection, and send it the reply."""
+        self._peers.append(attach_peer(pc, reply_track=reply_track, on_track=self._add_remote))
+
+    async def remove(self, track: Any) -> None:
+        """Stop reading a track, given itself or by name.
+
+        Raises:
+            ArgumentError: It is not read.
+        """
+        for name, reader in self._readers.items():
+            if track is reader.track or track == name:
+                break
+        else:
+            raise ArgumentError("track", track, "a track of this session, or its source name")
+        self._on_end(name, None)
+        await reader.aclose()
+
+    async def aclose(self) -> None:
+        """Stop reading everything."""
+        for peer in self._peers:
+            peer.detach()
+        self._peers.clear()
+        readers = list(self._readers.values())
+        self._readers.clear()
+        await asyncio.gather(*(reader.aclose() for reader in readers), return_exceptions=True)
+
+    def statistics(self) -> dict[str, TrackStatistics]:
+        """What came from each track that is read now."""
+        return {
+            name: TrackStatistics(
+                kind=reader.track.kind, frames=reader.frames, skipped=reader.skipped, faults=reader.faults
+            )
+            for name, reader in self._readers.items()
+        }
+
+    def _add_remote(self, track: Any) -> None:
+        if not self._driver.closed and all(reader.track is not track for reader in self._readers.values()):
+            self.add(track, None)
+
+    def _free_name(self, stem: str) -> str:
+        name, number = stem, 1
+        while name in self._readers:
+            number += 1
+            name = f"{stem}-{number}"
+        return name
+
+    def _handler(self, kind: str, source: str) -> Callable[[Any], None] | None:
+        """Who takes the frames; None: they are let go, because the model can make nothing of them."""
+        capabilities = self._driver.machine.capabilities
+        if kind == "audio" and capabilities.supports_audio_input:
+            self._audio.add(source)
+            return lambda frame: self._audio.receive(source, frame)
+        if kind == "video" and capabilities.supports_image_input:
+            self._video.add(source)
+            return lambda frame: self._video.receive(source, frame)
+        return None
+
+    def _on_end(self, source: str, error: BaseException | None) -> None:
+        reader = self._readers.pop(source, None)
+        if reader is None:
+            return
+        kind = reader.track.kind
+        self._audio.remove(source)
+        self._driver.feed(
+            lambda machine, now: machine.receive_track_ended(source, kind, error, now=now), where=f"track {source}"
+        )
+        self._video.remove(source)

@@ -1,0 +1,444 @@
+"""`RealtimeSession`: the object users hold. Composition only.
+
+Owns: what a user chose, checked before anything starts; the machine and the runtime of one session; and the calls on
+them. Driven by the application. It decides nothing: decisions are the machine's (`realtime.core`), work is the
+pipelines'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from realtime.chat.context import ChatContext
+from realtime.chat.conversation import Conversation
+from realtime.chat.messages import AgentHandoff, ChatMessage, ImageContent
+from realtime.chat.window import ContextWindow
+from realtime.core.commands import RunTool
+from realtime.core.model_events import TokenUsage
+from realtime.core.seeding import check_seed
+from realtime.core.settings import (
+    Agent,
+    AudioRetention,
+    FrameSampling,
+    ReconnectPolicy,
+    Retention,
+    SessionSettings,
+    TurnDetection,
+    UsageLimits,
+)
+from realtime.errors import ArgumentError, SessionClosed, UserError
+from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions
+from realtime.models import resolve
+from realtime.models.base import RealtimeModel
+from realtime.pipelines.clock import Clock, SystemClock
+from realtime.pipelines.input import AudioFeed, as_parts
+from realtime.pipelines.reading import SessionReading
+from realtime.pipelines.runtime import SessionRuntime
+from realtime.pipelines.setup import (
+    check_abilities,
+    check_agents,
+    check_text,
+    check_type,
+    one_of,
+    or_default,
+    starting_point,
+)
+from realtime.pipelines.tool import CallContext, build_tools
+from realtime.tracks.reply import ReplyTrack
+
+__all__ = ["RealtimeSession", "ToolContext"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext(CallContext):
+    """What a running tool may know and do. A parameter annotated with it is injected and left out of the tool's schema."""
+
+    session: RealtimeSession
+    """The session; a tool may call anything of it, `hand_off` and `aclose` too (behaviour.md T5)."""
+    messages: tuple[ChatMessage, ...]
+    """The context at the time of the call, without audio."""
+    usage: TokenUsage
+    """Tokens of all responses so far."""
+    context_window_used: float | None
+    """As `RealtimeSession.context_window_used`."""
+
+
+class RealtimeSession(SessionReading):
+    """A voice and vision conversation with a model: tracks in, a live context, a spoken reply out.
+
+    ::
+
+        async with RealtimeSession("local", instructions="Answer in one sentence.") as session:
+            session.attach(pc)
+            async for event in session:
+                ...
+
+    It begins with ``async with``, once, and ends with it or with `aclose`. Every call belongs to the event loop that it
+    began on.
+    """
+
+    def __init__(
+        self,
+        model: str | RealtimeModel,
+        *,
+        instructions: str = "",
+        context: ChatContext | None = None,
+        message_history: Sequence[ChatMessage] | ChatContext | None = None,
+        conversation: Conversation | None = None,
+        tools: Iterable[Any] = (),
+        voice: str | None = None,
+        agents: Iterable[Agent] = (),
+        window: ContextWindow | None = None,
+        audio_retention: AudioRetention = "transcript_only",
+        retain_audio_max_seconds: float | None = 1800,
+        retain_images_every_n: int = 1,
+        retain_images_max: int | None = 100,
+        max_history_messages: int = 10_000,
+        mirror_evictions: bool = False,
+        sampling: FrameSampling | None = None,
+        encode_options: EncodeOptions = DEFAULT_REALTIME_ENCODE_OPTIONS,
+        image_detail: Literal["auto", "low", "high"] = "auto",
+        turn_detection: TurnDetection | None = None,
+        transcription: str = "auto",
+        output: Literal["audio", "text"] = "audio",
+        reconnect: ReconnectPolicy | None = None,
+        usage_limits: UsageLimits | None = None,
+        memory_limit_bytes: int | None = None,
+        resume_after_ms: int = 0,
+        tool_timeout_seconds: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        """Check and keep what was chosen. Nothing is connected before ``async with``.
+
+        Args:
+            model: ``"local"``, ``"openai:gpt-realtime"``, ``"azure:…"``, ``"ws://…"``, ``"wss://…"``, or a
+                `RealtimeModel`.
+            instructions: What the model is told about its part.
+            context: The live context to go on with. While the session runs, only the session changes it. At most one of
+                `context`, `message_history` and `conversation`; what it holds is told to the model and is not new.
+            message_history: Earlier messages, copied.
+            conversation: An earlier session's `conversation`: messages, hand-offs, usage and id go on.
+            tools: Plain or async functions, or `Tool`s.
+            voice: The model's voice; None: its default.
+            agents: Others that `hand_off` may name by id.
+            window: What the model may hold.
+            audio_retention: Whose audio the history keeps: ``transcript_only``, ``input_audio``, ``output_audio``,
+                ``all``.
+            retain_audio_max_seconds: Seconds of audio kept; 0 none, None unbounded.
+            retain_images_every_n: Keep the first picture sent and then one of every N.
+            retain_images_max: Pictures kept; 0 none, None unbounded.
+            max_history_messages: Messages kept; the oldest whole units leave first.
+            mirror_evictions: What leaves the context is deleted at the provider too.
+            sampling: Which frames the model is shown.
+            encode_options: What a shown frame becomes.
+            image_detail: `detail` of shown frames.
+            turn_detection: Who decides when the user has finished; None: the model's default.
+            transcription: ``auto``, ``off``, or the name of a transcription model.
+            output: Whether the model speaks (``audio``) or writes (``text``).
+            reconnect: What happens when the connection drops.
+            usage_limits: What the session may use.
+            memory_limit_bytes: A hard cap on what the session holds; None: none.
+            resume_after_ms: A barge-in without words behind it within this time resumes the reply; 0: never.
+            tool_timeout_seconds: How long a tool call may take, unless the tool says otherwise.
+            clock: What the session keeps time by; None: the system's. For tests.
+
+        Raises:
+            ArgumentError: An argument cannot be what it is; it is named.
+            UserError: The model cannot do what is asked for, such as take up earlier pictures.
+        """
+        self._model = resolve(model)
+        self._clock: Clock = SystemClock() if clock is None else clock
+        start, basis = starting_point(context, message_history, conversation)
+        first = Agent(instructions=check_text("instructions", instructions), tools=tuple(tools), voice=voice)
+        self._agents = check_agents(first, agents)
+        self._tools = {agent.id: build_tools(agent.tools) for agent in self._agents.values()}
+        check_type("encode_options", encode_options, EncodeOptions, "EncodeOptions")
+        settings = SessionSettings(
+            agent=self._voiced(first),
+            tools=tuple(tool.spec for tool in self._tools[first.id].values()),
+            window=or_default("window", window, ContextWindow),
+            retention=Retention(
+                audio=audio_retention,
+                audio_max_seconds=retain_audio_max_seconds,
+                images_every_n=retain_images_every_n,
+                images_max=retain_images_max,
+                max_history_messages=max_history_messages,
+                mirror_evictions=mirror_evictions,
+            ),
+            sampling=or_default("sampling", sampling, FrameSampling),
+            turn_detection=or_default("turn_detection", turn_detection or self._model.turn_detection, TurnDetection),
+            transcription=self._transcription(transcription),
+            output=output,
+            reconnect=or_default("reconnect", reconnect, ReconnectPolicy),
+            usage_limits=or_default("usage_limits", usage_limits, UsageLimits),
+            memory_limit_bytes=memory_limit_bytes,
+            resume_after_ms=resume_after_ms,
+            tool_timeout_seconds=tool_timeout_seconds,
+            image_detail=one_of("image_detail", image_detail, ("auto", "low", "high")),
+        )
+        capabilities = self._model.capabilities
+        check_abilities(capabilities, settings)
+        check_seed(start.messages(), capabilities)
+        super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings)
+        self._encode_options = encode_options
+        self._reply_track: ReplyTrack | None = None
+        self._feed = AudioFeed(capabilities.input_rate_hz)
+
+    # -- life -----------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Connect, configure the model and tell it what the context holds.
+
+        Raises:
+            ModelError: The provider refused.
+            LinkLost: It could not be reached.
+            UserError: The session was begun before, or its context belongs to another one.
+            SessionClosed: It was closed meanwhile.
+        """
+        if self._closed:
+            raise SessionClosed("this session has ended; make another one")
+        if self._runtime is not None:
+            raise UserError("a session begins once; make another one")
+        self._runtime = runtime = SessionRuntime(
+            self._settings,
+            self._model,
+            self._context,
+            clock=self._clock,
+            encode_options=self._encode_options,
+            make_context=self._make_tool_context,
+        )
+        for agent_id, tools in self._tools.items():
+            runtime.tools.use(agent_id, tools)
+        runtime.driver.observe(self._replies.observe(runtime.driver.machine))
+        await runtime.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the session, as `aclose`."""
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the session: record what is open, hang up, let everything go; within 2 seconds (behaviour.md L4).
+
+        Idempotent; may be called from anywhere, also from a tool, an event handler, twice at once, or while the session
+        is still connecting. The history, the context and the figures stay readable.
+        """
+        self._closed = True
+        if self._runtime is not None:
+            await self._runtime.aclose()
+
+    # -- to the model -----------------------------------------------------------------------------------------------------
+
+    async def send(self, content: Any, *, respond: bool | None = None) -> tuple[str, ...]:
+        """Say or show something as the user.
+
+        Args:
+            content: Text, `ImageContent`, `AudioContent`, a picture of any kind that `encode` takes, or a sequence of
+                them. Each run of text and pictures is one message.
+            respond: Ask for a reply; None: if there is text in it.
+
+        Returns:
+            The ids of the messages that it becomes.
+
+        Raises:
+            ArgumentError: It is empty, or something else.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        parts = await as_parts(content, runtime.encode)
+        if respond or (respond is None and any(isinstance(part, str) for part in parts)):
+            self._replies.expect(runtime.driver.machine)
+        ids = runtime.driver.step(lambda machine, now: machine.send(parts, respond=respond, now=now))
+        return tuple(ids)
+
+    async def send_audio(self, pcm: bytes, *, rate_hz: int | None = None) -> None:
+        """Speak: PCM16 mono, any length; an odd byte waits for the next call.
+
+        Args:
+            pcm: The samples.
+            rate_hz: Their rate; None: ``capabilities.input_rate_hz``.
+
+        Raises:
+            ArgumentError: It is not bytes, or the rate is none.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        for chunk in self._feed.push(pcm, rate_hz):
+            runtime.driver.step(lambda machine, now, chunk=chunk: machine.receive_audio(chunk, now=now))
+
+    async def send_image(self, frame: Any) -> tuple[str, ...]:
+        """Show a picture without asking for a reply: `ImageContent`, or anything that `encode` takes. Encoded off the loop.
+
+        Returns:
+            The id of the message that it becomes.
+        """
+        return await self.send([frame], respond=False)
+
+    async def commit_audio(self) -> None:
+        """Push-to-talk: what was said since the last commit is a turn; without audio nothing happens (behaviour.md T6)."""
+        runtime = self._running()
+        for chunk in self._feed.flush():
+            runtime.driver.step(lambda machine, now, chunk=chunk: machine.receive_audio(chunk, now=now))
+        runtime.driver.step(lambda machine, now: machine.commit_audio(now=now))
+
+    async def clear_audio(self) -> None:
+        """Take back what was said since the last commit."""
+        self._feed.flush()
+        self._running().driver.step(lambda machine, now: machine.clear_audio(now=now))
+
+    async def create_response(self, *, instructions: str | None = None) -> None:
+        """Ask for a reply; while one is running, for another after it (behaviour.md T1).
+
+        Args:
+            instructions: For this reply only, instead of the agent's.
+        """
+        runtime = self._running()
+        self._replies.expect(runtime.driver.machine)
+        runtime.driver.step(lambda machine, now: machine.create_response(instructions=instructions, now=now))
+
+    async def interrupt(self, *, played_ms: int | None = None) -> None:
+        """Stop the reply; the transcript keeps what was heard (behaviour.md P1). Without a reply nothing happens.
+
+        Args:
+            played_ms: How much of it was heard, if you know better than the reply track.
+        """
+        if played_ms is not None and (isinstance(played_ms, bool) or not isinstance(played_ms, int) or played_ms < 0):
+            raise ArgumentError("played_ms", played_ms, "an int of at least 0, or None")
+        self._running().driver.step(lambda machine, now: machine.interrupt(played_ms=played_ms, now=now))
+
+    async def look(self, source: str | None = None) -> ImageContent:
+        """Show the model the next frame, whatever the schedule.
+
+        Args:
+            source: Of which track; None: of any.
+
+        Returns:
+            The picture that the model was shown.
+
+        Raises:
+            UserError: There is no such video track.
+            SessionClosed: The session ended first.
+        """
+        runtime = self._running()
+        sources = runtime.media.video_sources
+        if not sources or (source is not None and source not in sources):
+            known = ", ".join(map(repr, sources)) or "none"
+            raise UserError(f"there is no video track {source!r} to look at; there is: {known}")
+        runtime.driver.step(lambda machine, now: machine.look(source, now=now))
+        return await runtime.video.look(source)
+
+    async def hand_off(self, agent: Agent | str, *, reason: str = "") -> AgentHandoff:
+        """Let another agent take the same conversation; recorded as `AgentHandoff`.
+
+        Args:
+            agent: An `Agent`, or the id of one given in `agents`.
+            reason: Why, for the record.
+
+        Raises:
+            ArgumentError: There is no such agent, or its tools or model cannot be.
+        """
+        runtime = self._running()
+        if isinstance(agent, str):
+            found = self._agents.get(agent)
+            if found is None:
+                known = ", ".join(map(repr, self._agents))
+                raise ArgumentError("agent", agent, f"an Agent, or the id of one given in agents= ({known})")
+            agent = found
+        check_type("agent", agent, Agent, "an Agent, or the id of one given in agents=")
+        model = None if agent.model is None else resolve(agent.model)
+        tools = build_tools(agent.tools)
+        taking = self._voiced(replace(agent, model=model))
+        runtime.tools.use(agent.id, tools)
+        specs = tuple(tool.spec for tool in tools.values())
+        return runtime.driver.step(lambda machine, now: machine.hand_off(taking, specs, reason=reason, now=now))
+
+    async def approve(self, call_id: str, ok: bool) -> None:
+        """Answer an `ApprovalRequested`.
+
+        Raises:
+            ArgumentError: No such call waits for approval.
+        """
+        known = self._running().driver.step(lambda machine, now: machine.receive_approval(call_id, bool(ok), now=now))
+        if not known:
+            raise ArgumentError("call_id", call_id, "a call that waits for approval")
+
+    # -- media ------------------------------------------------------------------------------------------------------------
+
+    def add_track(self, track: Any, *, source: str | None = None) -> str:
+        """Listen to, or look at, any MediaStreamTrack; several at once, each with a name.
+
+        Args:
+            track: An aiortc track, or anything like one.
+            source: Its name; None: ``microphone`` or ``camera``, numbered from the second on.
+
+        Returns:
+            Its name.
+
+        Raises:
+            ArgumentError: It is no track, is read already, or the name is taken.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        if runtime.driver.closed:
+            raise SessionClosed("the session has ended")
+        return runtime.media.add(track, source)
+
+    async def remove_track(self, track: Any) -> None:
+        """Stop reading a track, given itself or by its name. The track goes on; it is the application's.
+
+        Raises:
+            ArgumentError: It is not read.
+        """
+        await self._running().media.remove(track)
+
+    def attach(self, pc: Any) -> None:
+        """Take all tracks of an aiortc peer connection, now and later, and send it the reply.
+
+        Works for the side that offers and the side that answers, before or after ``setRemoteDescription``.
+
+        Raises:
+            ArgumentError: It is no aiortc peer connection.
+            UserError: Its local description is set already, or it is closed.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        if runtime.driver.closed:
+            raise SessionClosed("the session has ended")
+        runtime.media.attach(pc, self.reply_track)
+
+    @property
+    def reply_track(self) -> ReplyTrack:
+        """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle."""
+        runtime = self._running()
+        if self._reply_track is None:
+            self._reply_track = ReplyTrack(
+                self.capabilities.output_rate_hz, on_played=runtime.player.on_track_played, clock=self._clock
+            )
+            runtime.player.use_track(self._reply_track)
+        return self._reply_track
+
+    # -- within -----------------------------------------------------------------------------------------------------------
+
+    def _voiced(self, agent: Agent) -> Agent:
+        model = agent.model if isinstance(agent.model, RealtimeModel) else self._model
+        return agent if agent.voice is not None else replace(agent, voice=model.voice)
+
+    def _transcription(self, wanted: str) -> str:
+        if check_text("transcription", wanted) == "auto":
+            return self._model.transcription or "auto"
+        return wanted
+
+    def _make_tool_context(self, command: RunTool) -> ToolContext:
+        return ToolContext(
+            call_id=command.call_id,
+            agent_id=command.agent_id,
+            session=self,
+            messages=tuple(replace(each, audio=None) if each.audio else each for each in self._context.messages()),
+            usage=self.usage,
+            context_window_used=self.context_window_used,
+        )
