@@ -66,7 +66,7 @@ def item_count(message: ChatMessage) -> int:
     may show pictures: those of a tool result, or of anyone else, are an item of their own (behaviour.md F11). A message
     with nothing in it is none.
     """
-    if message.role == ChatRole.TOOL:
+    if message.is_result:
         return 2 if message.images else 1
     has_words = bool(message.content) or message.audio is not None
     if message.role == ChatRole.USER:

@@ -42,7 +42,7 @@ def items_of(message: ChatMessage, *, input_rate_hz: int) -> list[Item]:
         UserError: It holds what the protocol has no place for: a picture by address, audio at another rate without a
             transcript, a spoken reply without its text.
     """
-    if message.role == ChatRole.TOOL:
+    if message.is_result:
         return _result_items(message)
     items: list[Item] = []
     content = _content_of(message, input_rate_hz)
@@ -71,7 +71,7 @@ def _call_item(call: FunctionCall) -> Item:
 
 
 def _result_items(message: ChatMessage) -> list[Item]:
-    output = Item(type="function_call_output", call_id=fit_id(message.tool_call_id or ""), output=message.content)
+    output = Item(type="function_call_output", call_id=fit_id(message.tool_call_id), output=message.content)
     return [output, _pictures_item(message.images)] if message.images else [output]
 
 
@@ -111,7 +111,7 @@ def _reply_content(message: ChatMessage, text: str) -> list[ContentPart]:
 
 
 def _picture(image: ImageContent) -> ContentPart:
-    if image.url[:5].lower() != "data:":
+    if not image.is_embedded:
         raise UserError(
             "OpenAI's realtime protocol takes pictures as data URLs, not by address: fetch it first (ImageContent.from_bytes)"
         )

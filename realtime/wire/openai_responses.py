@@ -186,10 +186,10 @@ class ResponseReader:
 
     def _output_item_added(self, message: JsonObject) -> list[ModelEvent]:
         item = object_of(message, "item")
-        kind = ITEM_KINDS.get(text_of(item, "type"))
+        item_id, kind = required_text(item, "id"), ITEM_KINDS.get(text_of(item, "type"))
         if kind is None:
             return []
-        return [OutputItemStarted(response_id=self._response_of(message), item_id=required_text(item, "id"), kind=kind)]
+        return [OutputItemStarted(response_id=self._response_of(message), item_id=item_id, kind=kind)]
 
     def _output_item_done(self, message: JsonObject) -> list[ModelEvent]:
         item = object_of(message, "item")
