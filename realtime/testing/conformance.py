@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import json
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
@@ -104,7 +105,7 @@ def _damage(value: Any, chance: random.Random, junk: list[Any]) -> None:
         if chance.random() < 0.3:
             del holder[key]
         else:
-            holder[key] = chance.choice(junk)
+            holder[key] = copy.deepcopy(chance.choice(junk))  # it may be damaged in its turn
         return
 
 

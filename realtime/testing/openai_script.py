@@ -7,7 +7,7 @@ acts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from realtime.wire.json_fields import encode_base64
 from realtime.wire.openai_messages import (
@@ -17,7 +17,13 @@ from realtime.wire.openai_messages import (
     ItemAddedEvent,
     ItemDoneEvent,
     Response,
+    ResponseCreatedEvent,
+    ResponseDoneEvent,
     ServerEvent,
+    SessionConfig,
+    SessionCreatedEvent,
+    SessionUpdatedEvent,
+    StatusDetails,
     Usage,
 )
 
@@ -38,15 +44,17 @@ __all__ = [
 
 def session_created(session_id: str = "sess_1", *, expires_at: int | None = None) -> list[ServerEvent]:
     """The first message of a connection."""
-    session: dict[str, Any] = {"type": "realtime", "id": session_id}
+    session = SessionConfig(type="realtime", id=session_id)
     if expires_at is not None:
         session["expires_at"] = expires_at
-    return [{"type": "session.created", "event_id": "event_created", "session": session}]  # type: ignore[typeddict-item]
+    return [SessionCreatedEvent(type="session.created", event_id="event_created", session=session)]
 
 
 def session_updated() -> list[ServerEvent]:
     """The answer to `session.update`."""
-    return [{"type": "session.updated", "event_id": "event_updated", "session": {"type": "realtime"}}]
+    return [
+        SessionUpdatedEvent(type="session.updated", event_id="event_updated", session=SessionConfig(type="realtime"))
+    ]
 
 
 def item_created(item: Item, previous_item_id: str | None) -> list[ServerEvent]:
@@ -103,26 +111,22 @@ def user_transcript(item_id: str, text: str) -> list[ServerEvent]:
 def response_created(response_id: str, *, metadata: Mapping[str, str] | None = None) -> list[ServerEvent]:
     """A response begins."""
     response = Response(id=response_id, status="in_progress", metadata=dict(metadata) if metadata else None)
-    return [{"type": "response.created", "event_id": "event_r", "response": response}]
+    return [ResponseCreatedEvent(type="response.created", event_id="event_r", response=response)]
 
 
 def response_done(
     response_id: str,
     output: Iterable[Item] = (),
     *,
-    status: str = "completed",
-    reason: str | None = None,
+    status: Literal["completed", "cancelled", "failed", "incomplete"] = "completed",
+    reason: Literal["turn_detected", "client_cancelled", "max_output_tokens", "content_filter"] | None = None,
     usage: Usage | None = None,
 ) -> list[ServerEvent]:
     """A response is over."""
-    response: dict[str, Any] = {
-        "id": response_id,
-        "status": status,
-        "output": list(output),
-        "status_details": {"type": status, "reason": reason} if reason else None,
-        "usage": usage,
-    }
-    return [{"type": "response.done", "event_id": "event_x", "response": response}]  # type: ignore[typeddict-item]
+    response = Response(id=response_id, status=status, output=list(output), usage=usage, status_details=None)
+    if reason is not None and status != "completed":
+        response["status_details"] = StatusDetails(type=status, reason=reason)
+    return [ResponseDoneEvent(type="response.done", event_id="event_x", response=response)]
 
 
 def _output(response_id: str, item_id: str) -> dict[str, Any]:

@@ -203,9 +203,9 @@ class ScriptedModel(RealtimeModel):
                     pair.drop()
                     return
             while True:  # nothing is expected any more but audio
-                message = waiting or _parse(await server.receive())
+                extra = waiting or _parse(await server.receive())
                 waiting = None
-                assert self._is_free_audio(message, None), f"after the script's end: unexpected {_brief(message)}"
+                assert self._is_free_audio(extra, None), f"after the script's end: unexpected {_brief(extra)}"
         except LinkLost:
             return
         except AssertionError as error:
