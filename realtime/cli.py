@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from realtime.demo.call import CallResult
     from realtime.demo.options import DemoOptions
+    from realtime.demo.screen import Screen
 
 __all__ = ["main"]
 
@@ -204,7 +205,7 @@ def _demo(given: argparse.Namespace) -> int:
     return _OK
 
 
-async def _call(options: DemoOptions, screen: object) -> CallResult:
+async def _call(options: DemoOptions, screen: Screen) -> CallResult:
     from realtime.demo.call import run_call
 
     hang_up = asyncio.Event()

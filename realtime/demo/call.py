@@ -17,7 +17,7 @@ from aiortc import MediaStreamTrack
 
 from realtime.chat.messages import ChatMessage
 from realtime.chat.window import ContextWindow
-from realtime.core.events import MessageCommitted, SessionEnded, SessionEvent
+from realtime.core.events import MessageCommitted, SessionEvent
 from realtime.core.settings import FrameSampling
 from realtime.demo.folder import Record, Shelf, prepare_folder, write_folder
 from realtime.demo.log import CallLog, Line
@@ -27,7 +27,7 @@ from realtime.demo.peers import Listener, connect, make_peer
 from realtime.demo.player import Camera, Microphone, PictureSource, SoundSource
 from realtime.demo.scene import SCENE_QUESTIONS, spoken, street
 from realtime.demo.screen import Budget, Screen
-from realtime.errors import BusyError
+from realtime.errors import BusyError, RealtimeError, SessionClosed
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool
 from realtime.session import RealtimeSession
@@ -117,6 +117,7 @@ class _Call:
         self._shelf = Shelf()
         self._happened = asyncio.Event()
         self._failed: BaseException | None = None
+        self._begun = False
         self._microphone = Microphone(self._clock, pool)
         self._camera = Camera(self._clock, pool, script.pictures) if script.pictures else None
         self._listener = Listener(self._clock)
@@ -138,6 +139,7 @@ class _Call:
             self._screen.open(self._log, title)
             self._show([self._log.note("connecting to the model", self._clock.now())])
             async with self._session as session:
+                self._begun = True
                 self._show([self._log.note(f"connected: {session.capabilities.model}", self._clock.now())])
                 await self._talk()
                 messages = tuple(session.context.messages())
@@ -198,10 +200,13 @@ class _Call:
             await self._microphone.say(sound)
         if self._options.text and self._script.sounds:
             await self._until_quiet(_REPLY_SECONDS)
-        for text in self._options.text:
-            self._show([self._log.note(f"typed “{text}”", self._clock.now())])
-            await self._session.send(text)
-            await self._session.wait_for_reply()
+        try:
+            for text in self._options.text:
+                self._show([self._log.note(f"typed “{text}”", self._clock.now())])
+                await self._session.send(text)
+                await self._session.wait_for_reply()
+        except SessionClosed:
+            return
         if self._camera is not None and self._script.wait_for_pictures:
             await self._camera.shown.wait()
         await self._until_quiet(_LAST_REPLY_SECONDS)
@@ -232,13 +237,14 @@ class _Call:
 
     async def _watch(self) -> None:
         """Show every event; put the pictures on the shelf."""
-        async for event in self._session:
-            self._show(self._log.take(event, self._clock.now()))
-            self._happened.set()
-            if isinstance(event, SessionEnded):
-                self._failed = event.error
-                self._hang_up.set()
-            await self._shelve(event)
+        try:
+            async for event in self._session:
+                self._show(self._log.take(event, self._clock.now()))
+                self._happened.set()
+                await self._shelve(event)
+        except RealtimeError as error:  # what ended the session comes after its last event
+            self._failed = error
+        self._hang_up.set()
 
     async def _shelve(self, event: SessionEvent) -> None:
         if isinstance(event, MessageCommitted) and event.message.is_frame:
@@ -252,9 +258,11 @@ class _Call:
         self._screen.show(lines, self._budgets())
 
     def _budgets(self) -> tuple[Budget, ...]:
-        figures = self._session.statistics()
+        if not self._begun:
+            return ()
+        figures = self._session.statistics().machine
         return (
-            Budget(name="pictures", used=figures.machine.images_kept, bound=self._options.retain_images_max),
-            Budget(name="tokens", used=figures.machine.tokens.own, bound=self._options.max_tokens),
-            Budget(name="messages", used=figures.machine.context_messages, bound=None),
+            Budget(name="pictures", used=figures.images_kept, bound=self._options.retain_images_max),
+            Budget(name="tokens", used=figures.tokens.own, bound=self._options.max_tokens),
+            Budget(name="messages", used=figures.context_messages, bound=None),
         )

@@ -73,9 +73,9 @@ class LiveScreen:
         layout.split_column(
             Layout(self._head(log), name="head", size=3),
             Layout(name="middle"),
-            Layout(self._foot(log), name="foot", size=9),
+            Layout(self._foot(log), name="foot", size=8),
         )
-        layout["middle"].split_row(Layout(self._talk(log), ratio=3), Layout(self._frames(log), ratio=2))
+        layout["middle"].split_row(Layout(self._talk(log), ratio=5), Layout(self._frames(log), ratio=4))
         return layout
 
     def _head(self, log: CallLog) -> RenderableType:
@@ -105,15 +105,14 @@ class LiveScreen:
         return Panel(shown, title="talk", title_align="left")
 
     def _frames(self, log: CallLog) -> RenderableType:
-        table = Table(box=None, expand=True, padding=(0, 1))
-        for column in ("time", "source", "reason", "age", "size"):
+        table = Table(box=None, expand=True, padding=(0, 1, 0, 0))
+        for column in ("second", "source", "why", "age"):
             table.add_column(column, no_wrap=True)
         for frame in tuple(log.frames.values())[-max(3, self._console.height - 18) :]:
             style = "dim strike" if frame.left else _STYLES["frame"]
             reason = f"{frame.reason} → {frame.left}" if frame.left else frame.reason
-            size = f"{frame.width}×{frame.height}"
-            table.add_row(in_seconds(frame.at), frame.source, reason, f"{frame.age_ms} ms", size, style=style)
-        return Panel(table, title=f"frames shown to the model ({log.pictures} in the context)", title_align="left")
+            table.add_row(f"{frame.at:.2f}", frame.source, reason, f"{frame.age_ms} ms", style=style)
+        return Panel(table, title=f"frames shown to the model ({log.pictures} kept)", title_align="left")
 
     def _foot(self, log: CallLog) -> RenderableType:
         bounds = Table(box=None, padding=(0, 1))

@@ -228,7 +228,8 @@ class CallLog:
             case ev.TranscriptionFailed():
                 yield "error", f"a turn could not be transcribed: {event.detail}"
             case ev.HandedOff(handoff=handoff):
-                yield "note", f"{handoff}"
+                reason = f" ({handoff.reason})" if handoff.reason else ""
+                yield "note", f"{handoff.from_agent} handed over to {handoff.to_agent}{reason}"
             case ev.TrackEnded():
                 yield "link", f"the {event.kind} track {event.source} ended"
             case ev.ConnectionDropped():

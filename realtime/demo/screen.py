@@ -82,12 +82,12 @@ def context_lines(messages: Sequence[ChatMessage]) -> list[str]:
 def _told(message: ChatMessage) -> str:
     parts = list[str]()
     if message.content:
-        text = message.content
+        text = " ".join(message.content.split())
         parts.append(f"“{text if len(text) <= _TEXT_WIDTH else text[: _TEXT_WIDTH - 1] + '…'}”")
     parts.extend(f"calls {call.name}({call.arguments})" for call in message.tool_calls)
     for image in message.images:
-        width, height = image.size
-        parts.append(f"picture {width}×{height} {image.mime_type}, {image.byte_length / 1000:.0f} kB")
+        size = "{}×{} ".format(*image.size) if image.size else ""
+        parts.append(f"picture {size}{image.mime_type}, {image.byte_length / 1000:.0f} kB")
     if message.audio is not None:
         parts.append(f"sound {message.audio.duration_ms / 1000:.1f} s")
     if message.source:
