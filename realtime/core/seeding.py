@@ -24,14 +24,18 @@ _PENDING_OUTPUT = "This call has not finished yet."
 def item_count(message: ChatMessage) -> int:
     """How many items of the provider's conversation a message becomes, so how many ids `CreateItem.item_ids` holds.
 
-    A message with content is one item (text, pictures and audio together), and each of its tool calls is one more,
-    behind it. A tool result is one item, and its pictures are one more (behaviour.md F11). A message with nothing in it
-    is none.
+    A message with text, pictures or audio is one item, and each of its tool calls is one more, behind it. Only the user
+    may show pictures: those of a tool result, or of anyone else, are an item of their own (behaviour.md F11). A message
+    with nothing in it is none.
     """
-    if message.role == ChatRole.TOOL:
+    if message.is_result:
         return 2 if message.images else 1
-    has_content = bool(message.content or message.images or message.audio is not None or message.thinking)
-    return int(has_content) + len(message.tool_calls)
+    has_words = bool(message.content) or message.audio is not None
+    if message.role is ChatRole.USER:
+        return int(has_words or bool(message.images)) + len(message.tool_calls)
+    if message.role is ChatRole.ASSISTANT:
+        has_words = has_words or bool(message.thinking)
+    return int(has_words) + int(bool(message.images)) + len(message.tool_calls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

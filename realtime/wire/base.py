@@ -1,6 +1,7 @@
 """What every wire format is: a pure pair of functions between a provider's wire messages and the core's vocabulary.
 
-Owns: the protocol `WireFormat`, its counters `WireStatistics`, and `item_count`. A format is driven by
+Owns: the protocol `WireFormat` and its counters `WireStatistics`; `item_count`, which the core and every format agree on,
+is the core's. A format is driven by
 `pipelines/link.py`; one instance serves one connection and remembers what that connection said (half samples, which
 call was reported). It never opens a socket, reads a clock or waits.
 """
@@ -11,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.core.commands import LinkCommand
 from realtime.core.model_events import ModelEvent
+from realtime.core.seeding import item_count
 
 __all__ = ["UnknownCounter", "WireFormat", "WireStatistics", "item_count"]
 
@@ -57,23 +58,6 @@ class WireFormat(Protocol):
     def statistics(self) -> WireStatistics:
         """What was encoded and decoded so far."""
         ...
-
-
-def item_count(message: ChatMessage) -> int:
-    """How many items of the provider's conversation a message becomes, so how many ids `CreateItem.item_ids` holds.
-
-    A message with text, pictures or audio is one item, and each of its tool calls is one more, behind it. Only the user
-    may show pictures: those of a tool result, or of anyone else, are an item of their own (behaviour.md F11). A message
-    with nothing in it is none.
-    """
-    if message.is_result:
-        return 2 if message.images else 1
-    has_words = bool(message.content) or message.audio is not None
-    if message.role == ChatRole.USER:
-        return int(has_words or bool(message.images)) + len(message.tool_calls)
-    if message.role == ChatRole.ASSISTANT:
-        has_words = has_words or bool(message.thinking)
-    return int(has_words) + int(bool(message.images)) + len(message.tool_calls)
 
 
 class UnknownCounter:

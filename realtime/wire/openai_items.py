@@ -10,16 +10,14 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from realtime.chat.formats.text import INTERRUPTED_NOTE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import read_wav
 from realtime.wire.json_fields import encode_base64
 from realtime.wire.openai_shapes import ContentPart, Item, Role
 
-__all__ = ["INTERRUPTED_NOTE", "fit_id", "items_of"]
-
-INTERRUPTED_NOTE: Final = "[interrupted by the user]"
-"""Stands behind what was heard of an interrupted reply (behaviour.md F10)."""
+__all__ = ["fit_id", "items_of"]
 
 _ROLES: Final[dict[str, Role]] = {
     ChatRole.SYSTEM: "system",
@@ -105,8 +103,9 @@ def _reply_content(message: ChatMessage, text: str) -> list[ContentPart]:
     if message.thinking:
         parts.append(ContentPart(type="output_text", text=f"<thinking>{message.thinking}</thinking>"))
     if text:
-        said = f"{text} {INTERRUPTED_NOTE}" if message.interrupted else text
-        parts.append(ContentPart(type="output_text", text=said))
+        if message.interrupted and not text.endswith(INTERRUPTED_NOTE):  # F10; a replayed message says it already
+            text = f"{text} {INTERRUPTED_NOTE}"
+        parts.append(ContentPart(type="output_text", text=text))
     return parts
 
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realtime.chat.formats.text import INTERRUPTED_NOTE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import wav_bytes
 from realtime.wire.base import item_count
-from realtime.wire.openai_items import INTERRUPTED_NOTE, fit_id, items_of
+from realtime.wire.openai_items import fit_id, items_of
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
 PICTURE = ImageContent(url=PIXEL, detail="high")
@@ -77,6 +78,8 @@ def test_an_interrupted_reply_says_what_was_heard_and_that_it_was_cut():
     # F10
     (item,) = items("assistant", "Once upon", interrupted=True, unheard=" a time")
     assert item["content"] == [{"type": "output_text", "text": f"Once upon {INTERRUPTED_NOTE}"}]
+    (again,) = items("assistant", f"Once upon {INTERRUPTED_NOTE}", interrupted=True)
+    assert again["content"] == item["content"]
 
 
 def test_thinking_is_tagged_text_before_the_words():
