@@ -93,9 +93,9 @@ class ImageContent(_Picture):
 
     type: str
     """Always ``image``."""
-    url: _AddressOf = _AddressOf()  # noqa: RUF009  # a descriptor: it holds nothing itself
+    url: _AddressOf = _AddressOf()  # a descriptor: it holds nothing itself
     """An http(s) URL, or a ``data:`` URL with the bytes in base64."""
-    detail: str
+    detail: str  # type: ignore[misc]  # the order matters only to a generated __init__
     """How closely the model shall look: ``auto``, ``low``, ``high``, or ``original``."""
 
     def __init__(self, type: str = "image", url: str = "", detail: str = "auto") -> None:
@@ -133,7 +133,7 @@ class ImageContent(_Picture):
     @classmethod
     def _of(cls, data: bytes, address: str, detail: str) -> ImageContent:
         image = cls.__new__(cls)
-        image._set(data=data, address=address, detail=detail)
+        image._set(data=data, address=address, detail=detail)  # noqa: SLF001  # its own constructor
         return image
 
     # -- constructors -------------------------------------------------------------------------------------------------
@@ -216,20 +216,20 @@ class ImageContent(_Picture):
             ImageError: It is no picture.
         """
         if isinstance(frame, ImageContent):
-            return frame if frame.detail == detail else cls._of(frame._data, frame._address, detail)
+            data, address = frame._data, frame._address  # noqa: SLF001  # another of this class
+            return frame if frame.detail == detail else cls._of(data, address, detail)
         if isinstance(frame, Mapping):
             given = cast("Mapping[str, Any]", frame)
             if "data" not in given:
                 raise ImageError("frame", sorted(map(str, given)), "a mapping with the key 'data'")
             mime_type = str(given.get("mime_type") or given.get("mimeType") or "image/jpeg")
-            data: Any = given["data"]
-            if isinstance(data, str):
-                return cls.from_base64(data, mime_type, detail)
-            if isinstance(data, (bytes, bytearray, memoryview)):
-                return cls.from_bytes(data, mime_type, detail)
-            frame = data
+            frame = given["data"]
+            if isinstance(frame, str):
+                return cls.from_base64(frame, mime_type, detail)
+        else:
+            mime_type = "image/jpeg"
         if isinstance(frame, (bytes, bytearray, memoryview)):
-            return cls.from_bytes(frame, "image/jpeg", detail)
+            return cls.from_bytes(cast("bytes", frame), mime_type, detail)
         from realtime.media.image import coerce_image_to_jpeg_bytes  # noqa: PLC0415  # av and numpy only for a frame
 
         return cls.from_bytes(coerce_image_to_jpeg_bytes(frame), "image/jpeg", detail)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from realtime.errors import ArgumentError
 
@@ -66,6 +66,18 @@ EMPTY = FrozenDict()
 """The mapping with nothing in it, shared."""
 
 
+def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
+
+
 def freeze(value: Any, argument: str = "provider_data") -> Any:
     """Copy JSON-like data (and bytes and tuples within it) into values that cannot be changed.
 
@@ -78,32 +90,26 @@ def freeze(value: Any, argument: str = "provider_data") -> Any:
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes, FrozenDict, FrozenList)):
         return value
-    if isinstance(value, Mapping):
-        items: Mapping[Any, Any] = value
-        for key in items:
+    if _is_mapping(value):
+        for key in value:
             if not isinstance(key, str):
                 raise ArgumentError(argument, key, "a mapping whose keys are strings")
-        return FrozenDict({key: freeze(item, argument) for key, item in items.items()})
-    if isinstance(value, tuple):
-        row: tuple[Any, ...] = value
-        return tuple(freeze(item, argument) for item in row)
-    if isinstance(value, list):
-        rows: list[Any] = value
-        return FrozenList(freeze(item, argument) for item in rows)
+        return FrozenDict({key: freeze(item, argument) for key, item in value.items()})
+    if _is_tuple(value):
+        return tuple(freeze(item, argument) for item in value)
+    if _is_list(value):
+        return FrozenList(freeze(item, argument) for item in value)
     raise ArgumentError(argument, value, "made of None, bool, int, float, str, bytes, mappings, lists and tuples")
 
 
 def thaw(value: Any) -> Any:
     """The same data as plain dicts, lists and tuples that may be changed."""
-    if isinstance(value, Mapping):
-        items: Mapping[str, Any] = value
-        return {key: thaw(item) for key, item in items.items()}
-    if isinstance(value, tuple):
-        row: tuple[Any, ...] = value
-        return tuple(thaw(item) for item in row)
-    if isinstance(value, list):
-        rows: list[Any] = value
-        return [thaw(item) for item in rows]
+    if _is_mapping(value):
+        return {key: thaw(item) for key, item in value.items()}
+    if _is_tuple(value):
+        return tuple(thaw(item) for item in value)
+    if _is_list(value):
+        return [thaw(item) for item in value]
     return value
 
 
@@ -113,37 +119,30 @@ def encode_json(value: Any) -> Any:
         return {_BYTES: base64.b64encode(value).decode("ascii")}
     if isinstance(value, float) and not math.isfinite(value):
         return {_FLOAT: repr(value)}
-    if isinstance(value, tuple):
-        row: tuple[Any, ...] = value
-        return {_TUPLE: [encode_json(item) for item in row]}
-    if isinstance(value, list):
-        rows: list[Any] = value
-        return [encode_json(item) for item in rows]
-    if isinstance(value, Mapping):
-        items: Mapping[str, Any] = value
-        encoded = {key: encode_json(item) for key, item in items.items()}
+    if _is_tuple(value):
+        return {_TUPLE: [encode_json(item) for item in value]}
+    if _is_list(value):
+        return [encode_json(item) for item in value]
+    if _is_mapping(value):
+        encoded = {key: encode_json(item) for key, item in value.items()}
         return {_DICT: encoded} if len(encoded) == 1 and not _MARKS.isdisjoint(encoded) else encoded
     return value
 
 
 def decode_json(value: Any) -> Any:
     """What `encode_json` made, as it was."""
-    if isinstance(value, list):
-        rows: list[Any] = value
-        return [decode_json(item) for item in rows]
-    if not isinstance(value, Mapping):
+    if _is_list(value):
+        return [decode_json(item) for item in value]
+    if not _is_mapping(value):
         return value
-    items: Mapping[str, Any] = value
-    if len(items) == 1:
-        mark, inner = next(iter(items.items()))
+    if len(value) == 1:
+        mark, inner = next(iter(value.items()))
         if mark == _BYTES and isinstance(inner, str):
             return base64.b64decode(inner)
         if mark == _FLOAT and inner in ("nan", "inf", "-inf"):
             return float(inner)
-        if mark == _TUPLE and isinstance(inner, list):
-            row: list[Any] = inner
-            return tuple(decode_json(item) for item in row)
-        if mark == _DICT and isinstance(inner, Mapping):
-            escaped: Mapping[str, Any] = inner
-            return {key: decode_json(item) for key, item in escaped.items()}
-    return {key: decode_json(item) for key, item in items.items()}
+        if mark == _TUPLE and _is_list(inner):
+            return tuple(decode_json(item) for item in inner)
+        if mark == _DICT and _is_mapping(inner):
+            return {key: decode_json(item) for key, item in inner.items()}
+    return {key: decode_json(item) for key, item in value.items()}
