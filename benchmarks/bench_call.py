@@ -19,6 +19,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -243,6 +245,16 @@ def called(role: str, *arguments: str) -> Figures:
     return Figures(**json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1]))
 
 
+@contextmanager
+def local_llm() -> Iterator[tuple[str, int]]:
+    """The local LLM in a process of its own: its address and its process id."""
+    command = [sys.executable, "-m", "realtime.local", "--port", "0", "--exit-with-stdin"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        line = next(line for line in server.stdout if "listening on " in line)
+        yield line.split("listening on ", 1)[1].split()[0], server.pid
+        server.stdin.close()
+
+
 def bare_loop(seconds: float) -> list[float]:
     """The lag of a loop that does nothing else."""
     lag: list[float] = []
@@ -262,21 +274,11 @@ def bench(seconds: float) -> None:
     """Measure the bare loop, the baseline and the session, one after another, and print the table."""
     bare = bare_loop(min(10.0, seconds))
     plain = called("plain", "--seconds", str(seconds))
-    server = subprocess.Popen(
-        [sys.executable, "-m", "realtime.local", "--port", "0", "--exit-with-stdin"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        url = next(line for line in server.stdout if "listening on " in line).split("listening on ")[1].split()[0]
-        cpu = process_cpu_ms(server.pid)
+    with local_llm() as (url, pid):
+        cpu = process_cpu_ms(pid)
         ours = called("session", "--url", url, "--seconds", str(seconds))
         call_seconds = seconds + WARM_UP_SECONDS
-        llm_cpu, llm_rss = (process_cpu_ms(server.pid) - cpu) / call_seconds, process_rss_mb(server.pid)
-    finally:
-        server.stdin.close()
-        server.wait(10)
+        llm_cpu, llm_rss = (process_cpu_ms(pid) - cpu) / call_seconds, process_rss_mb(pid)
     rows = [
         ("", "session", "plain aiortc", "ratio"),
         ("CPU, ms per media second", f"{ours.cpu_ms:.1f}", f"{plain.cpu_ms:.1f}", f"{ours.cpu_ms / plain.cpu_ms:.2f}"),

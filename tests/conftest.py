@@ -136,7 +136,55 @@ def run_realtime() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the `realtime` command in a process of its own, as a user would, and give back what it printed."""
 
     def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-        settings = {"capture_output": True, "text": True, "timeout": 120, "check": False, **options}
-        return subprocess.run([sys.executable, "-m", "realtime", *arguments], **settings)  # type: ignore[call-overload]
+        settings = {"capture_output": True, "text": True, "timeout": 120, **options}
+        return subprocess.run([sys.executable, "-m", "realtime", *arguments], check=False, **settings)
 
     return run
+
+
+class LocalServer:
+    """The local websocket LLM in a process of its own, which ends with its standard input."""
+
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, "-m", "realtime.local", "--exit-with-stdin", *options]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = ""
+        for line in self.process.stdout or ():
+            if "listening on " in line:
+                self.url = line.split("listening on ", 1)[1].split()[0]
+                break
+        assert self.url, f"the local LLM did not start: exit code {self.process.wait(10)}"
+
+    def kill(self) -> None:
+        """As a crash would."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Let it go and wait for its end."""
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+        self.process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def llm_url() -> Iterator[str]:
+    """The address of a local LLM that all tests share."""
+    server = LocalServer("--port", "0")
+    yield server.url
+    server.close()
+
+
+@pytest.fixture
+def start_llm() -> Iterator[Callable[..., LocalServer]]:
+    """Start local LLMs that end with the test; takes command line options."""
+    started: list[LocalServer] = []
+
+    def start(*options: str) -> LocalServer:
+        started.append(LocalServer(*options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.close()
