@@ -244,6 +244,7 @@ class Link:
         capabilities = self._model.capabilities
         self._driver.feed(lambda machine, now: _greet(machine, connection.greeting, capabilities, now), where="link")
         connection.greeting.clear()
+        end: RealtimeError = LinkLost("the connection was let go")
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._read(connection), name="realtime link reader")
@@ -251,8 +252,8 @@ class Link:
                 group.create_task(self._confirm(connection, opened), name="realtime link handshake")
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
         except* RealtimeError as errors:
-            return _first(errors)
-        return LinkLost("the connection was let go")
+            end = _first(errors)
+        return end
 
     async def _confirm(self, connection: _Connection, opened: asyncio.Future[None]) -> None:
         """Wait until the provider has accepted our configuration, then watch over the connection's lifetime."""

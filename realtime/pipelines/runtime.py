@@ -138,6 +138,7 @@ class SessionRuntime:
             clock=clock,
             spawn=self.spawn,
         )
+        self.driver.observe(self.video.observe)
         self.driver.connect(execute=self._execute, wake_link=self.link.wake)
 
     # -- life -----------------------------------------------------------------------------------------------------------

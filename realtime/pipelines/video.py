@@ -9,6 +9,7 @@ newest (architecture section 6). It never decides which frame matters.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from itertools import count
@@ -16,6 +17,7 @@ from typing import Any, Protocol
 
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
+from realtime.core.events import FrameKept, SessionEvent
 from realtime.core.sampling import FrameFacts, FrameVerdict
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms, thumbprint
@@ -28,6 +30,8 @@ __all__ = ["ImageReport", "PictureEncoder", "VideoInput"]
 _SMALLER_QUALITIES = (60, 45, 30)
 """Tried in turn when a picture is larger than the provider takes; then half the size."""
 _SMALLEST_SIDE = 64
+_REMEMBERED_PICTURES = 8
+"""Pictures on their way to the model, while somebody waits to look at one."""
 
 
 class ImageReport(Protocol):
@@ -146,6 +150,7 @@ class VideoInput:
         self._sources: dict[str, _Source] = {}
         self._frame_ids = count(1)
         self._lookers: list[tuple[str | None, float, asyncio.Future[ImageContent]]] = []
+        self._encoded: deque[tuple[str, float, ImageContent]] = deque(maxlen=_REMEMBERED_PICTURES)
         self.replaced = 0
         """Kept frames that a newer one overtook on the way to the worker."""
 
@@ -192,7 +197,7 @@ class VideoInput:
         self._encode(command.source, entry, (command.frame_id, *held))
 
     def look(self, source: str | None) -> asyncio.Future[ImageContent]:
-        """The next picture of a source, or of any, that is captured from now on."""
+        """The next picture of a source, or of any, that is captured from now on and that the model was really shown."""
         answer: asyncio.Future[ImageContent] = asyncio.get_running_loop().create_future()
         self._lookers = [looker for looker in self._lookers if not looker[2].done()]
         self._lookers.append((source, self._now(), answer))
@@ -212,6 +217,7 @@ class VideoInput:
             if not answer.done():
                 answer.set_exception(error)
         self._lookers.clear()
+        self._encoded.clear()
 
     def _encode(self, source: str, entry: _Source, job: tuple[int, Any, float]) -> None:
         if entry.waiting is not None:
@@ -234,22 +240,27 @@ class VideoInput:
                 except Exception as error:
                     self._report(source=source, frame_id=frame_id, image=None, error=error)
                 else:
+                    if self._lookers:
+                        self._encoded.append((source, captured_at, image))
                     self._report(source=source, frame_id=frame_id, image=image)
-                    self._show(source, captured_at, image)
                 del frame
         finally:
             entry.busy = False
 
-    def _show(self, source: str, captured_at: float, image: ImageContent) -> None:
-        """Answer whoever looks for such a picture."""
+    def observe(self, event: SessionEvent) -> None:
+        """A picture was sent: whoever looks for such a one has it."""
+        if not isinstance(event, FrameKept) or not self._lookers:
+            return
+        sent = [image for source, at, image in self._encoded if (source, at) == (event.source, event.captured_at)]
         waiting: list[tuple[str | None, float, asyncio.Future[ImageContent]]] = []
         for wanted, since, answer in self._lookers:
-            if wanted in (None, source) and captured_at >= since:
-                if not answer.done():
-                    answer.set_result(image)
-            else:
+            if not sent or wanted not in (None, event.source) or event.captured_at < since:
                 waiting.append((wanted, since, answer))
+            elif not answer.done():
+                answer.set_result(sent[-1])
         self._lookers = waiting
+        if not waiting:
+            self._encoded.clear()
 
 
 def _thumbprint(frame: Any) -> bytes:

@@ -56,20 +56,17 @@ class _Job:
         self._loop = answer.get_loop()
         self.answer = answer
 
-    def run(self) -> None:
+    def run(self) -> tuple[Any, BaseException | None]:
         if self.answer.cancelled():
-            return
-        result: Any = None
-        error: BaseException | None = None
+            return None, None
         try:
-            result = self._context.run(self._call)
-        except BaseException as caught:  # SystemExit too: it is the job's, not the thread's
-            error = caught
-        self.post(self._settle, result, error)
+            return self._context.run(self._call), None
+        except BaseException as error:  # SystemExit too: it is the job's, not the thread's
+            return None, error
 
-    def post(self, callback: Callable[..., None], *args: object) -> None:
+    def post(self, result: Any, error: BaseException | None) -> None:
         try:
-            self._loop.call_soon_threadsafe(callback, *args)
+            self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
 
@@ -100,11 +97,10 @@ class _Crew:
         try:
             while (job := self.jobs.get()) is not None:
                 self.busy.add(me)
-                try:
-                    job.run()
-                finally:
-                    self.busy.discard(me)
-                    del job  # an idle thread holds nothing of its last job
+                result, error = job.run()
+                self.busy.discard(me)  # before anybody can know that it is done
+                job.post(result, error)
+                del job, result, error  # an idle thread holds nothing of its last job
         finally:
             self.threads.discard(me)
 
