@@ -1,0 +1,71 @@
+"""What a session tells the application.
+
+The face of `realtime.core.events`: the closed union `SessionEvent` and its members, each a frozen dataclass of what happened.
+Get them by iterating a `RealtimeSession`. Never acts.
+"""
+
+from __future__ import annotations
+
+from realtime.core.events import (
+    ApprovalRequested,
+    AudioReceived,
+    ConnectionDropped,
+    ContextSummarized,
+    ErrorReported,
+    FrameKept,
+    FrameSkipped,
+    HandedOff,
+    InputRejected,
+    KeepReason,
+    MessageChanged,
+    MessageCommitted,
+    MessagesRemoved,
+    Reconnected,
+    RemovalReason,
+    ReplyInterrupted,
+    ReplyStarted,
+    SessionEnded,
+    SessionEvent,
+    SkipReason,
+    SpeechStarted,
+    SpeechStopped,
+    ToolCalled,
+    ToolFinished,
+    TrackEnded,
+    TranscriptionFailed,
+    TranscriptUpdated,
+    TurnCompleted,
+    TurnLatency,
+)
+
+__all__ = [
+    "ApprovalRequested",
+    "AudioReceived",
+    "ConnectionDropped",
+    "ContextSummarized",
+    "ErrorReported",
+    "FrameKept",
+    "FrameSkipped",
+    "HandedOff",
+    "InputRejected",
+    "KeepReason",
+    "MessageChanged",
+    "MessageCommitted",
+    "MessagesRemoved",
+    "Reconnected",
+    "RemovalReason",
+    "ReplyInterrupted",
+    "ReplyStarted",
+    "SessionEnded",
+    "SessionEvent",
+    "SkipReason",
+    "SpeechStarted",
+    "SpeechStopped",
+    "ToolCalled",
+    "ToolFinished",
+    "TrackEnded",
+    "TranscriptUpdated",
+    "TranscriptionFailed",
+    "TurnCompleted",
+    "TurnLatency",
+]
