@@ -102,6 +102,11 @@ class SessionMachine:
         return command
 
     @property
+    def control_waiting(self) -> int:
+        """Control commands that wait for the socket."""
+        return self._parts.outbox.control_depth
+
+    @property
     def has_link_command(self) -> bool:
         """Whether `next_link_command` may have something."""
         return self._parts.outbox.has_waiting()
@@ -112,7 +117,12 @@ class SessionMachine:
         """When `handle_deadline` should be called next, on the session's clock; None: not needed."""
         if self._is_closed:
             return None
-        moments = (self._parts.history.patience_ends(), self._floor.hold_wish_until, self._parts.limits.ends_at)
+        moments = (
+            self._parts.history.patience_ends(),
+            self._floor.hold_wish_until,
+            self._parts.limits.ends_at,
+            self._parts.barge_in.resumes_at,
+        )
         return min((moment for moment in moments if moment is not None), default=None)
 
     def handle_deadline(self, *, now: float) -> None:
@@ -127,6 +137,9 @@ class SessionMachine:
             self._parts.history.advance()
         if self._floor.hold_wish_until is not None and self._floor.hold_wish_until <= now:
             self._floor.hold_wish_until = None
+        resumes_at = self._parts.barge_in.resumes_at
+        if resumes_at is not None and resumes_at <= now:
+            self._parts.barge_in.resume()
         self._parts.limits.time_passed(now)
         self._finish()
 
