@@ -15,6 +15,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -45,6 +46,8 @@ SILENCE_SECONDS = 45.0
 _SILENCE_CHECKS = 5
 _FATAL_STATUS = {400, 401, 403, 404, 405, 410, 422, 426}
 _STATUS_CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 429: "rate_limit_exceeded"}
+
+_tls_contexts: list[ssl.SSLContext] = []
 
 _log = logging.getLogger(__name__)
 _quiet = logging.getLogger(__name__ + ".frames")  # websockets prints headers and frames at DEBUG: not through us
@@ -125,12 +128,9 @@ async def connect(
         ModelError: The server refused in a way that asking again does not change (no such key, no such model).
         LinkLost: It could not be reached, or refused for now.
     """
-    scheme = url.partition("://")[0].lower()
-    if scheme not in ("ws", "wss"):
-        raise ArgumentError("url", url, "a ws:// or wss:// URL")
+    scheme, where = _address(url)
     if scheme == "ws" and headers and not is_loopback(url):
-        _log.warning("connecting to %s without TLS: its headers can be read on the way", urlsplit(url).hostname)
-    where = urlsplit(url).netloc.rpartition("@")[2]
+        _log.warning("connecting to %s without TLS: its headers can be read on the way", where)
     try:
         connection = await open_websocket(
             url,
@@ -145,19 +145,48 @@ async def connect(
             create_connection=_LiveConnection,
             process_exception=lambda error: error,
             proxy=None if is_loopback(url) else True,
-            ssl=(ssl_context or True) if scheme == "wss" else None,
+            ssl=(ssl_context or await _checked_tls()) if scheme == "wss" else None,
         )
     except InvalidURI:
         raise ArgumentError("url", url, "a ws:// or wss:// URL") from None
     except InvalidStatus as error:
         raise _refusal(error, where) from None
     except TimeoutError:
-        raise LinkLost(f"{where} did not answer within {timeout_seconds:g} s") from None
+        waited = "in time" if timeout_seconds is None else f"within {timeout_seconds:g} s"
+        raise LinkLost(f"{where} did not answer {waited}") from None
+    except ssl.SSLCertVerificationError as error:
+        raise ModelError(
+            f"the certificate of {where} is not trusted: {error.verify_message}",
+            code="certificate_rejected",
+            fatal=True,
+        ) from error
     except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
         raise LinkLost(f"{where} could not be reached: {error or type(error).__name__}") from error
     assert isinstance(connection, _LiveConnection)
     connection.watch(silence_seconds)
     return _WebSocketTransport(connection, max_message_bytes)
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Scheme and host of a websocket URL, without what stands before an ``@``."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("ws", "wss") and parts.hostname and parts.port != 0:
+            return parts.scheme, parts.netloc.rpartition("@")[2]
+    except ValueError:  # no host or port that could be
+        pass
+    raise ArgumentError("url", url, "a ws:// or wss:// URL")
+
+
+async def _checked_tls() -> ssl.SSLContext:
+    """What checks a provider's certificate. Made once, in a thread: reading the system's authorities takes a while."""
+    if not _tls_contexts:
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="realtime-tls")
+        try:
+            _tls_contexts.append(await asyncio.get_running_loop().run_in_executor(pool, ssl.create_default_context))
+        finally:
+            pool.shutdown(wait=False)
+    return _tls_contexts[0]
 
 
 def _refusal(error: InvalidStatus, where: str) -> ModelError | LinkLost:
