@@ -1,0 +1,251 @@
+"""`realtime.pipelines.driver`: one synchronous step — feed, drain, re-arm — and nobody else mutates the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import deque
+from typing import Any
+
+import pytest
+
+from realtime.core.commands import CreateResponse, EndReply, PlayAudio, StopReply
+from realtime.core.events import ErrorReported, ReplyStarted, SessionEnded
+from realtime.errors import IllegalTransition, LinkLost, SessionClosed, UserError
+from realtime.pipelines.driver import Driver
+from realtime.testing import ManualClock
+
+
+class Machine:
+    """As much of a machine as the driver touches, by hand."""
+
+    def __init__(self) -> None:
+        self.events: deque[Any] = deque()
+        self.commands: deque[Any] = deque()
+        self.link: deque[Any] = deque()
+        self.deadline: float | None = None
+        self.handled: list[float] = []
+        self.log: list[tuple[str, float]] = []
+
+    def next_event(self) -> Any:
+        return self.events.popleft() if self.events else None
+
+    def next_command(self) -> Any:
+        return self.commands.popleft() if self.commands else None
+
+    def next_link_command(self, *, now: float) -> Any:
+        return self.link.popleft() if self.link else None
+
+    @property
+    def has_link_command(self) -> bool:
+        return bool(self.link)
+
+    def get_deadline(self) -> float | None:
+        return self.deadline
+
+    def handle_deadline(self, *, now: float) -> None:
+        self.handled.append(now)
+        self.deadline = None
+
+    def feed(self, name: str, now: float, *, events: Any = (), commands: Any = ()) -> str:
+        self.log.append((name, now))
+        self.events += events
+        self.commands += commands
+        return name
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(now=100.0)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def driver(machine: Machine, clock: ManualClock) -> Driver:
+    return Driver(machine, clock)  # type: ignore[arg-type]
+
+
+def nothing(*_given: object) -> None:
+    """An action or a handler that does nothing."""
+
+
+def play(number: int) -> PlayAudio:
+    return PlayAudio(command_id=str(number), reply_id="r", pcm=b"")
+
+
+async def test_a_step_gives_the_moment_and_returns_what_the_action_returns(driver, machine):
+    assert driver.step(lambda m, now: m.feed("a", now)) == "a"
+    assert machine.log == [("a", 100.0)]
+
+
+async def test_commands_are_carried_out_and_events_told_within_the_step(driver):
+    done: list[Any] = []
+    driver.connect(execute=done.append, wake_link=lambda: None)
+    stream = driver.subscribe()
+    driver.step(lambda m, now: m.feed("a", now, events=[ReplyStarted(reply_id="r")], commands=[play(1)]))
+    assert done == [play(1)]
+    assert stream.waiting == 1
+
+
+async def test_a_handler_that_feeds_again_is_applied_at_once_and_drained_in_order(driver, machine):
+    """Its commands come behind those that wait already."""
+    done: list[Any] = []
+
+    def execute(command: Any) -> None:
+        done.append(command.command_id)
+        if command.command_id == "1":
+            driver.feed(lambda m, now: m.feed("inner", now, commands=[play(3)]), where="test")
+            assert machine.log[-1][0] == "inner"
+            assert done == ["1"]
+
+    driver.connect(execute=execute, wake_link=lambda: None)
+    driver.step(lambda m, now: m.feed("outer", now, commands=[play(1), play(2)]))
+    assert done == ["1", "2", "3"]
+
+
+async def test_what_a_refused_action_had_changed_is_carried_out_and_its_error_rises(driver, machine):
+    done: list[Any] = []
+    driver.connect(execute=done.append, wake_link=lambda: None)
+
+    def act(m: Machine, now: float) -> None:
+        m.commands.append(play(1))
+        raise UserError("no")
+
+    with pytest.raises(UserError):
+        driver.step(act)
+    assert done == [play(1)]
+
+
+async def test_a_shell_s_feed_that_is_refused_becomes_an_event(driver):
+    stream = driver.subscribe()
+
+    def act(m: Machine, now: float) -> None:
+        raise IllegalTransition("cannot happen")
+
+    driver.feed(act, where="model")
+    event = await anext(stream)
+    assert isinstance(event, ErrorReported)
+    assert event.where == "model"
+
+
+async def test_a_handler_that_fails_is_reported_and_the_others_run(driver, caplog):
+    done: list[Any] = []
+
+    def execute(command: Any) -> None:
+        if isinstance(command, StopReply):
+            raise LinkLost("broken")
+        done.append(command)
+
+    driver.connect(execute=execute, wake_link=lambda: None)
+    stream = driver.subscribe()
+    last = EndReply(command_id="2", reply_id="r")
+    driver.step(lambda m, now: m.feed("a", now, commands=[StopReply(command_id="1", reply_id="r"), last]))
+    assert done == [last]
+    event = await anext(stream)
+    assert isinstance(event, ErrorReported)
+    assert event.where == "StopReply"
+
+
+async def test_the_link_is_woken_only_when_something_waits_for_it(driver, machine):
+    woken: list[int] = []
+    driver.connect(execute=nothing, wake_link=lambda: woken.append(1))
+    driver.step(lambda m, now: m.feed("a", now))
+    assert woken == []
+    machine.link.append(CreateResponse(command_id="1"))
+    driver.step(lambda m, now: m.feed("b", now))
+    assert woken == [1]
+    assert driver.next_link_command() == CreateResponse(command_id="1")
+    assert driver.next_link_command() is None
+    assert woken == [1]
+
+
+async def test_the_timer_fires_at_the_deadline_and_once(driver, machine, clock):
+    machine.deadline = 105.0
+    driver.step(nothing)
+    await clock.run(4.9)
+    assert machine.handled == []
+    await clock.run(1.0)
+    assert machine.handled == [105.0]
+    assert clock.waiting == 0
+
+
+async def test_a_later_deadline_costs_no_new_timer_and_an_earlier_one_is_met(driver, machine, clock):
+    machine.deadline = 105.0
+    driver.step(nothing)
+    machine.deadline = 110.0
+    for _ in range(50):
+        driver.step(nothing)
+    assert clock.waiting == 1
+    await clock.run(6.0)
+    assert machine.handled == []
+    machine.deadline = 107.0
+    driver.step(nothing)
+    await clock.run(2.0)
+    assert machine.handled == [107.0]
+
+
+async def test_any_number_of_iterators_each_from_its_own_beginning(driver):
+    first = driver.subscribe()
+    driver.publish(ReplyStarted(reply_id="1"))
+    second = driver.subscribe()
+    driver.publish(ReplyStarted(reply_id="2"))
+    driver.close(None)
+    assert [event.reply_id async for event in first] == ["1", "2"]
+    assert [event.reply_id async for event in second] == ["2"]
+
+
+async def test_events_are_queued_only_for_iterators_that_exist(driver):
+    stream = driver.subscribe()
+    driver.publish(ReplyStarted(reply_id="1"))
+    assert driver.backlog() == (1, 0)
+    del stream
+    gc.collect()
+    driver.publish(ReplyStarted(reply_id="2"))
+    assert driver.backlog() == (0, 0)
+
+
+async def test_after_the_end_iterators_give_the_rest_and_the_error_and_nothing_runs(driver, machine, clock):
+    machine.deadline = 105.0
+    driver.step(nothing)
+    stream = driver.subscribe()
+    driver.publish(SessionEnded(reason="link_lost", error=LinkLost("gone")))
+    driver.close(LinkLost("gone"))
+    driver.close(None)
+    assert clock.waiting == 0
+    assert isinstance(await anext(stream), SessionEnded)
+    with pytest.raises(LinkLost):
+        await anext(stream)
+    with pytest.raises(SessionClosed):
+        driver.step(lambda m, now: m.feed("late", now))
+    driver.feed(lambda m, now: m.feed("late", now), where="test")
+    assert machine.log == []
+    assert driver.next_link_command() is None
+    assert [event async for event in driver.subscribe()] == []
+
+
+async def test_observers_see_every_event_within_the_step(driver):
+    seen: list[Any] = []
+    driver.observe(seen.append)
+    driver.step(lambda m, now: m.feed("a", now, events=[ReplyStarted(reply_id="1")]))
+    assert seen == [ReplyStarted(reply_id="1")]
+
+
+async def test_a_slow_iterator_does_not_hold_up_a_fast_one(driver):
+    slow, fast = driver.subscribe(), driver.subscribe()
+    got: list[str] = []
+
+    async def read() -> None:
+        got.extend([event.reply_id async for event in fast])
+
+    reading = asyncio.create_task(read())
+    for number in range(1500):
+        driver.publish(ReplyStarted(reply_id=str(number)))
+        await asyncio.sleep(0)
+    driver.close(None)
+    await reading
+    assert len(got) == 1500
+    assert slow.dropped == 1001
