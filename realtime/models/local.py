@@ -68,7 +68,8 @@ class LocalRealtime(WebSocketModel):
         self.open_timeout_seconds = start_timeout_seconds
         self._arguments = ["-m", module, "--port", "0", "--exit-with-stdin", *_options(llm_settings)]
         self._process: ServerProcess | None = None
-        self._starting: asyncio.Lock | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = asyncio.Lock()
         self._transports: set[_HeldTransport] = set()
 
     async def open(self) -> Transport:
@@ -99,11 +100,9 @@ class LocalRealtime(WebSocketModel):
     async def _running(self) -> ServerProcess:
         """The child, started if there is none that lives on this loop."""
         loop = asyncio.get_running_loop()
-        if self._process is not None and self._process.loop is not loop:
-            self._process, self._starting = None, None  # its loop is gone, and the child with it
+        if self._loop is not loop:  # what belonged to another loop ended with it
+            self._loop, self._starting, self._process = loop, asyncio.Lock(), None
             self._transports.clear()
-        if self._starting is None:
-            self._starting = asyncio.Lock()
         async with self._starting:
             if self._process is not None and self._process.has_ended:
                 await self._end(self._process)

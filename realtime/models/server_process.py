@@ -54,7 +54,6 @@ class ServerProcess(asyncio.SubprocessProtocol):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Make the protocol; use `start`."""
-        self.loop = loop
         self._url: asyncio.Future[str] = loop.create_future()
         self._ended: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.SubprocessTransport | None = None
