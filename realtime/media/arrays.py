@@ -60,7 +60,7 @@ def _to_8bit(picture: NDArray[Any], given: NDArray[Any]) -> NDArray[np.uint8]:
             raise _refusal(given, f" with values {int(picture.min())} to {int(picture.max())}")
         return picture.astype(np.uint8)
     if kind == "f":
-        values = np.nan_to_num(picture.astype(np.float32), nan=0.0, posinf=1.0, neginf=0.0)
+        values = np.nan_to_num(picture, nan=0.0, posinf=1.0, neginf=0.0)
         low, high = float(values.min()), float(values.max())
         if low < -_OVERSHOOT or high > 1.0 + _OVERSHOOT:
             raise _refusal(given, f" with values {low:g} to {high:g}")
@@ -75,8 +75,10 @@ def _from_16bit(values: NDArray[Any]) -> NDArray[np.uint8]:
     return scaled
 
 
-def _from_unit(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    return np.rint(np.clip(values, 0.0, 1.0) * 255.0).astype(np.uint8)
+def _from_unit(values: NDArray[Any]) -> NDArray[np.uint8]:
+    clipped: NDArray[np.float32] = np.clip(values, 0.0, 1.0).astype(np.float32)
+    rounded: NDArray[np.float32] = np.rint(clipped * np.float32(255.0))
+    return rounded.astype(np.uint8)
 
 
 def depth_to_8bit(values: NDArray[Any]) -> NDArray[np.uint8]:

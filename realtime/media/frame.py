@@ -179,18 +179,17 @@ def thumbprint(frame: av.VideoFrame) -> bytes:
 
 def _cells(plane: Any, width: int, step: int, offset: int, dtype: str) -> NDArray[np.float32]:
     """Sums over the rows of each cell's grid: shape (32, 32 * columns per cell)."""
-    stride = abs(plane.line_size)
+    stride = plane.line_size
     tall, wide = plane.height // THUMBPRINT_SIDE, width // THUMBPRINT_SIDE
     row, column = tall // _ROWS_PER_CELL, wide // _COLUMNS_PER_CELL
+    top = 0 if stride > 0 else (plane.height - 1) * -stride
     grid: NDArray[Any] = np.ndarray(
         (THUMBPRINT_SIDE, _ROWS_PER_CELL, THUMBPRINT_SIDE, _COLUMNS_PER_CELL),
         dtype,
         plane,
-        offset + row // 2 * stride + column // 2 * step,
+        top + row // 2 * stride + column // 2 * step + offset,
         (tall * stride, row * stride, wide * step, column * step),
     )
-    if plane.line_size < 0:
-        grid = grid[::-1, ::-1]
     sums = grid.sum(axis=1, dtype=np.uint32).astype(np.float32)
     return cast("NDArray[np.float32]", sums.reshape(THUMBPRINT_SIDE, -1))
 
@@ -206,11 +205,13 @@ def _scaled_thumbprint(frame: av.VideoFrame) -> bytes:
     """The careful way, for rare formats and tiny frames."""
     frame_size(frame)
     name = frame.format.name
+    rows = np.arange(THUMBPRINT_SIDE) * frame.height // THUMBPRINT_SIDE
+    columns = np.arange(THUMBPRINT_SIDE) * frame.width // THUMBPRINT_SIDE
     if is_float_gray(name):
-        rows = np.linspace(0, frame.height - 1, THUMBPRINT_SIDE).round().astype(np.intp)
-        columns = np.linspace(0, frame.width - 1, THUMBPRINT_SIDE).round().astype(np.intp)
         points: Any = np.nan_to_num(float_gray(frame)[:, :, 0][np.ix_(rows, columns)])
         return bytes((points * 255.0).astype(np.uint8).tobytes())
+    if _LUMA_PLANES.get(name, (0,))[0] == 1:
+        return plane_rows(frame.planes[0], frame.width)[np.ix_(rows, columns)].tobytes()
     try:
         small = VideoReformatter().reformat(
             frame, THUMBPRINT_SIDE, THUMBPRINT_SIDE, "gray", interpolation=Interpolation.AREA, threads=1

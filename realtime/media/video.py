@@ -38,6 +38,10 @@ __all__ = ["encode_video_frame"]
 
 _CONTEXTS_PER_THREAD = 8
 _BLACK = (0, 128, 128)
+_NOT_STRAIGHT_TO_YUV = ("bayer", "rgbf32")
+"""swscale leaves the first in limited range, and mixes the colours of the second up."""
+_MISREAD_RGB = ("rgb555", "rgb565", "bgr555", "bgr565")
+"""swscale forgets the byte order of the big-endian ones when it unpacks them to whole bytes without scaling."""
 _LIMITED_TO_FULL = np.clip(np.rint((np.arange(256) - 16) * (255 / 219)), 0, 255).astype(np.uint8)
 _Planes = tuple[NDArray[np.uint8], ...]
 
@@ -102,7 +106,8 @@ def encode_video_frame(frame: av.VideoFrame, options: EncodeOptions) -> bytes:
 
 def _needs_rgb(form: VideoFormat) -> bool:
     """Whether swscale cannot bring this format to full-range planes in one step, or there is transparency to lay down."""
-    return form.has_palette or form.name.startswith("bayer") or is_float_gray(form.name) or _has_alpha(form)
+    special = form.has_palette or form.name.startswith(_NOT_STRAIGHT_TO_YUV) or is_float_gray(form.name)
+    return special or _has_alpha(form)
 
 
 def _has_alpha(form: VideoFormat) -> bool:
@@ -159,9 +164,13 @@ def _to_pillow(frame: av.VideoFrame) -> Image.Image:
     if is_float_gray(frame.format.name):
         picture = picture_from_array(float_gray(frame))
         return Image.fromarray(picture if picture.shape[2] > 1 else picture[:, :, 0])
+    size = (frame.width, frame.height)
+    if frame.format.name.startswith(_MISREAD_RGB):
+        green, blue, red = (plane_rows(plane, frame.width) for plane in _convert(frame, size, "gbrp").planes)
+        return Image.fromarray(np.dstack((red, green, blue)))
     alpha = frame.format.has_palette or _has_alpha(frame.format)
     channels = 4 if alpha else 3
-    converted = _convert(frame, (frame.width, frame.height), "rgba" if alpha else "rgb24")
+    converted = _convert(frame, size, "rgba" if alpha else "rgb24")
     rows = np.ascontiguousarray(plane_rows(converted.planes[0], frame.width * channels))
     pixels = rows.reshape(frame.height, frame.width, channels)
     if _is_limited_gray(frame):
