@@ -1,0 +1,323 @@
+"""`realtime.pipelines.video`: kept frames become pictures off the loop, newest wins (I3, I4, L5, B44)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import Coroutine
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from av import VideoFrame
+
+from realtime.chat.messages import ImageContent
+from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
+from realtime.core.events import FrameKept
+from realtime.core.sampling import FrameFacts, FrameVerdict
+from realtime.errors import ImageError, SessionClosed
+from realtime.media.options import EncodeOptions, ResizeOptions
+from realtime.pipelines.video import PictureEncoder, VideoInput
+from realtime.pipelines.worker import WorkerPool
+
+OPTIONS = EncodeOptions(format="JPEG", resize_options=ResizeOptions(64, 48), quality=75)
+
+
+def frame(number: int = 0, size: tuple[int, int] = (64, 48)) -> VideoFrame:
+    pixels = np.full((size[1], size[0], 3), number * 10 % 256, dtype=np.uint8)
+    made = VideoFrame.from_ndarray(pixels, format="rgb24").reformat(format="yuv420p")
+    made.pts = number * 3000
+    made.time_base = Fraction(1, 90_000)
+    return made
+
+
+class Token:
+    """Lives as long as the frame that carries it (frames themselves cannot be weakly referenced)."""
+
+
+def ghost_of(made: VideoFrame) -> weakref.ref[Token]:
+    token = Token()
+    made.opaque = token
+    return weakref.ref(token)
+
+
+class Gated(PictureEncoder):
+    """Encodes when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(OPTIONS, detail="auto", max_image_bytes=None)
+        self.open = threading.Event()
+        self.open.set()
+        self.threads: set[int] = set()
+        self.count = 0
+
+    def __call__(self, picture: Any) -> ImageContent:
+        self.open.wait()
+        self.threads.add(threading.get_ident())
+        self.count += 1
+        return super().__call__(picture)
+
+
+class Bench:
+    """A video input whose verdicts a test gives."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.verdict = FrameVerdict(action="keep", keep_reason="first")
+        self.facts: list[FrameFacts] = []
+        self.reports: list[tuple[str, int, ImageContent | None, BaseException | None]] = []
+        self.encoder = Gated()
+        self.pool = WorkerPool("test-video", max_threads=2, max_waiting=8)
+        self.member = self.pool.join()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.video = VideoInput(
+            judge=self.judge,
+            report=self.report,
+            encoder=self.encoder,
+            pool=self.pool,
+            now=lambda: self.now,
+            max_age_seconds=2.0,
+            spawn=self.spawn,
+        )
+
+    def judge(self, facts: FrameFacts) -> FrameVerdict:
+        self.facts.append(facts)
+        return self.verdict
+
+    def report(self, *, source: str, frame_id: int, image: ImageContent | None, error: Any = None) -> None:
+        self.reports.append((source, frame_id, image, error))
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def settle(self) -> None:
+        while self.tasks:
+            await asyncio.wait(self.tasks)
+
+    async def aclose(self) -> None:
+        self.encoder.open.set()
+        await self.settle()
+        await self.pool.leave(self.member)
+
+
+@pytest.fixture
+async def bench():
+    made = Bench()
+    yield made
+    await made.aclose()
+
+
+async def test_a_kept_frame_becomes_a_picture_on_another_thread(bench):
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(3))
+    await bench.settle()
+    [(source, frame_id, image, error)] = bench.reports
+    assert (source, frame_id, error) == ("camera", bench.facts[0].frame_id, None)
+    assert image is not None
+    assert image.size == (64, 48)
+    assert bench.encoder.threads.isdisjoint({threading.get_ident()})
+
+
+async def test_what_the_sampler_is_told_of_a_frame(bench):
+    bench.video.add("camera")
+    bench.now = 7.5
+    bench.verdict = FrameVerdict(action="drop", skip_reason="not_due")
+    bench.video.receive("camera", frame(3, (80, 40)))
+    facts = bench.facts[0]
+    assert (facts.source, facts.captured_at, facts.pts_ms, facts.width, facts.height) == ("camera", 7.5, 100, 80, 40)
+    assert len(facts.thumbprint) == 1024
+    assert bench.reports == []
+    assert bench.encoder.count == 0
+
+
+async def test_one_frame_in_flight_and_the_newest_wins(bench):
+    """B44: a slow encoder never works through a backlog."""
+    bench.encoder.open.clear()
+    bench.video.add("camera")
+    for number in range(6):
+        bench.video.receive("camera", frame(number))
+        await asyncio.sleep(0)
+    assert bench.video.replaced == 4
+    replaced = [frame_id for _, frame_id, image, error in bench.reports if image is None and error is None]
+    assert replaced == [facts.frame_id for facts in bench.facts[1:5]]
+    bench.encoder.open.set()
+    await bench.settle()
+    made = [frame_id for _, frame_id, image, _ in bench.reports if image is not None]
+    assert made == [bench.facts[0].frame_id, bench.facts[5].frame_id]
+    assert bench.encoder.count == 2
+
+
+async def test_a_frame_that_waited_too_long_is_not_encoded(bench):
+    bench.encoder.open.clear()
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(0))
+    await asyncio.sleep(0)
+    bench.video.receive("camera", frame(1))
+    bench.now = 2.5
+    bench.encoder.open.set()
+    await bench.settle()
+    assert bench.encoder.count == 1
+    assert bench.reports[-1][2:] == (None, None)
+
+
+async def test_sources_do_not_wait_for_each_other(bench):
+    bench.video.add("camera")
+    bench.video.add("screen")
+    bench.video.receive("camera", frame(0))
+    bench.video.receive("screen", frame(1))
+    await bench.settle()
+    assert {source for source, _, image, _ in bench.reports if image} == {"camera", "screen"}
+    assert bench.video.replaced == 0
+
+
+async def test_held_frames_are_encoded_or_let_go_when_told(bench):
+    bench.verdict = FrameVerdict(action="hold")
+    bench.video.add("camera")
+    ghosts = []
+    for number in range(2):
+        held = frame(number)
+        ghosts.append(ghost_of(held))
+        bench.video.receive("camera", held)
+        del held
+    assert bench.video.held_bytes == 2 * 64 * 48 * 3 // 2
+    one, two = (facts.frame_id for facts in bench.facts)
+    bench.video.execute(DropHeldFrame(command_id="c", source="camera", frame_id=one))
+    gc.collect()
+    assert ghosts[0]() is None
+    bench.video.execute(EncodeHeldFrame(command_id="c", source="camera", frame_id=two))
+    await bench.settle()
+    assert bench.reports[0][1] == two
+    assert bench.reports[0][2] is not None
+    assert bench.video.held_bytes == 0
+
+
+async def test_held_frames_that_the_sampler_releases_are_let_go(bench):
+    bench.verdict = FrameVerdict(action="hold")
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(0))
+    bench.verdict = FrameVerdict(action="hold", released=(bench.facts[0].frame_id,))
+    bench.video.receive("camera", frame(1))
+    assert bench.video.held_bytes == 64 * 48 * 3 // 2
+
+
+async def test_a_held_frame_that_is_gone_is_reported_and_no_crash(bench):
+    bench.video.execute(EncodeHeldFrame(command_id="c", source="gone", frame_id=9))
+    bench.video.execute(DropHeldFrame(command_id="c", source="gone", frame_id=9))
+    assert bench.reports == [("gone", 9, None, None)]
+
+
+async def test_a_frame_that_cannot_be_encoded_is_reported_and_the_next_one_works(bench):
+    """I3: one bad frame never stops a sampler."""
+    bench.encoder.__class__ = type("Failing", (Gated,), {"__call__": _fail_on_bad})
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(0))
+    await bench.settle()
+    bench.video.receive("camera", _named(frame(1), "bad"))
+    await bench.settle()
+    bench.video.receive("camera", frame(2))
+    await bench.settle()
+    outcomes = [(image is not None, type(error).__name__) for _, _, image, error in bench.reports]
+    assert outcomes == [(True, "NoneType"), (False, "ImageError"), (True, "NoneType")]
+
+
+def _named(made: VideoFrame, name: str) -> VideoFrame:
+    made.opaque = name
+    return made
+
+
+def _fail_on_bad(self: Gated, picture: Any) -> ImageContent:
+    if getattr(picture, "opaque", None) == "bad":
+        raise ImageError("frame", "VideoFrame", "one that can be read")
+    return PictureEncoder.__call__(self, picture)
+
+
+async def test_removing_a_source_lets_its_frames_go(bench):
+    bench.verdict = FrameVerdict(action="hold")
+    bench.video.add("camera")
+    held = frame(0)
+    ghost = ghost_of(held)
+    bench.video.receive("camera", held)
+    del held
+    bench.video.remove("camera")
+    bench.video.remove("camera")
+    gc.collect()
+    assert ghost() is None
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def kept(bench: Bench, at: float, source: str = "camera") -> None:
+    bench.video.observe(
+        FrameKept(
+            message_id="m", source=source, reason="look", captured_at=at, age_ms=0, width=64, height=48, byte_length=1
+        )
+    )
+
+
+async def test_looking_gives_the_picture_that_was_really_sent(bench):
+    bench.video.add("camera")
+    bench.now = 1.0
+    looking = bench.video.look("camera")
+    bench.video.receive("camera", frame(1))
+    await bench.settle()
+    assert not looking.done()
+    kept(bench, 1.0)
+    assert (await looking) is bench.reports[0][2]
+
+
+async def test_looking_is_not_served_by_an_older_picture_or_another_source(bench):
+    bench.video.add("camera")
+    bench.video.add("screen")
+    bench.now = 1.0
+    any_source, screen = bench.video.look(None), bench.video.look("screen")
+    bench.now = 2.0
+    bench.video.receive("camera", frame(1))
+    await bench.settle()
+    kept(bench, 0.5)
+    assert not any_source.done()
+    kept(bench, 2.0)
+    assert any_source.done()
+    assert not screen.done()
+    bench.video.close(SessionClosed("over"))
+    with pytest.raises(SessionClosed):
+        await screen
+
+
+# -- size (L5) ---------------------------------------------------------------------------------------------------------
+
+
+def noisy(size: tuple[int, int]) -> Any:
+    return np.random.default_rng(1).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("limit", [200_000, 60_000, 20_000])
+def test_a_picture_over_the_providers_limit_is_encoded_smaller(limit):
+    options = EncodeOptions(format="JPEG", resize_options=ResizeOptions(512, 512), quality=90)
+    image = PictureEncoder(options, detail="low", max_image_bytes=limit)(noisy((512, 512)))
+    assert image.byte_length <= limit
+    assert image.detail == "low"
+
+
+def test_a_png_over_the_limit_is_made_smaller_in_size():
+    options = EncodeOptions(format="PNG", resize_options=None)
+    image = PictureEncoder(options, detail="auto", max_image_bytes=100_000)(noisy((400, 400)))
+    assert image.byte_length <= 100_000
+    assert image.mime_type == "image/png"
+
+
+def test_a_picture_that_cannot_be_made_small_enough_is_refused():
+    with pytest.raises(ImageError, match="fits 100 bytes"):
+        PictureEncoder(OPTIONS, detail="auto", max_image_bytes=100)(noisy((64, 48)))
+
+
+def test_an_encoded_picture_is_shrunk_for_the_wire():
+    encoder = PictureEncoder(EncodeOptions(quality=95, resize_options=None), detail="auto", max_image_bytes=None)
+    image = encoder(noisy((512, 512)))
+    assert encoder.shrink(image, image.byte_length) is image
+    assert encoder.shrink(image, 40_000).byte_length <= 40_000
