@@ -58,10 +58,18 @@ class MemoryPair:
         """What `delay` counts on."""
         return self._clock
 
-    def drop(self, reason: str = "the connection broke off") -> None:
-        """Cut the line: both ends lose it at once, without a close code; what waits at them is lost."""
+    def drop(self, reason: str = "the connection broke off", *, keep: bool = False) -> None:
+        """Cut the line: both ends lose it without a close code.
+
+        Args:
+            reason: What they are told.
+            keep: What waits at the ends is still received before that; else it is lost and both learn of it at once.
+        """
         for end in (self.client, self.server):
-            end.lose(LinkLost(reason), at_once=True)
+            if keep:
+                end.put(LinkLost(reason))
+            else:
+                end.lose(LinkLost(reason), at_once=True)
 
     def stall(self) -> None:
         """Make the line half-open: what is sent vanishes, and neither end is told."""

@@ -60,7 +60,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The line breaks off; the script goes on with the next connection."""
+    """The line breaks off, after what was said; the script goes on with the next connection."""
 
 
 Step = Expect | Reply | Close | Drop
@@ -200,7 +200,7 @@ class ScriptedModel(RealtimeModel):
                     server.close(step.code, step.reason)
                     return
                 else:
-                    pair.drop()
+                    pair.drop(keep=True)
                     return
             while True:  # nothing is expected any more but audio
                 extra = waiting or _parse(await server.receive())
