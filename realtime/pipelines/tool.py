@@ -36,6 +36,11 @@ _FIELD_LIST = re.compile(r"^:param\s+(?:[\w\[\], .|]+\s+)?(?P<name>\w+)\s*:\s*(?
 _MOST_PROBLEMS = 5
 
 
+create_model("Warm")
+# The first model of a process looks through all installed packages for pydantic's plugins: better here, while modules
+# are loaded, than on the event loop when the first tool is made.
+
+
 class BadArgumentsError(ValueError):
     """What the model wrote is not what the tool takes. The text is short, and is what the model is told."""
 
