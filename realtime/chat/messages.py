@@ -27,6 +27,7 @@ __all__ = [
     "FunctionCallOutput",
     "ImageContent",
     "as_arguments",
+    "as_output",
     "as_role",
 ]
 
@@ -60,6 +61,16 @@ def as_arguments(arguments: object) -> str:
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)
+
+
+def as_output(output: object) -> str:
+    """A tool's output as text: text stays as it is, anything else is encoded as JSON; None, 0 and {} are results (F6)."""
+    if isinstance(output, str):
+        return output
+    try:
+        return json.dumps(output, ensure_ascii=False, default=str, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return str(output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,446 @@
+"""The context: a conversation's messages and handoffs, in order (behaviour.md V1–V6; seed: chat and context).
+
+Owns: `ChatContext`. Driven by applications; in a session by the holder of its `ContextLease`. Never trims by itself
+(`window` does), never converts by itself (`formats` does), asks no clock, and makes an id only where none is given.
+
+Data structure (`store`): entries linked in order (`entries`), an index by message id, and totals that each change adjusts:
+tokens (`tally`), turns, frames and tool rounds (`entries`, `pairing`). Appending, replacing, removing, counting and finding
+by id are O(1) at any length; a snapshot of all messages copies references only. Conversions are kept and extended
+(`conversions`).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace as replaced
+from typing import Any
+
+from realtime.chat.entries import ContextEntry
+from realtime.chat.messages import (
+    AgentHandoff,
+    ChatMessage,
+    ChatRole,
+    FunctionCall,
+    ImageContent,
+    as_arguments,
+    as_output,
+    as_role,
+)
+from realtime.chat.store import ContextLease, ContextStore
+from realtime.chat.tally import Tally
+from realtime.chat.truncation import newest
+from realtime.errors import ArgumentError, ImageError, UserError
+
+__all__ = ["ChatContext", "ContextEntry", "ContextLease"]
+
+
+def _words_rule(message: ChatMessage) -> int:
+    """The seeds' estimate: two tokens for each word between white space, of contents only."""
+    return 2 * len(message.content.split())
+
+
+class ChatContext:
+    """A conversation's messages and handoffs, in order.
+
+    Messages are frozen values; the context is the one thing that changes. Not safe for several threads at once. While a
+    session runs on it, only the session changes it: every changing call raises `UserError`.
+    """
+
+    __slots__ = ("__weakref__", "store")
+
+    def __init__(
+        self,
+        initial_messages: Iterable[ChatMessage] | None = None,
+        initial_handoffs: Iterable[AgentHandoff] | None = None,
+    ) -> None:
+        """Start with some messages and handoffs; both are copied in.
+
+        Raises:
+            ArgumentError: There is something else among them.
+        """
+        self.store = ContextStore()
+        for message in initial_messages or ():
+            self.store.append(_checked(message, "initial_messages"))
+        for handoff in initial_handoffs or ():
+            if not isinstance(handoff, AgentHandoff):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ArgumentError("initial_handoffs", handoff, "made of AgentHandoff only")
+            self.store.handoffs.append(handoff)
+
+    @classmethod
+    def empty(cls) -> ChatContext:
+        """A context with nothing in it."""
+        return cls()
+
+    # -- adding -------------------------------------------------------------------------------------------------------
+
+    def add_message(  # noqa: PLR0917  # the seed's signature
+        self,
+        role: ChatRole | str,
+        content: str,
+        message_id: str | None = None,
+        images: Iterable[ImageContent] | None = None,
+        created_at: float | None = None,
+        replace: bool = False,
+    ) -> ChatMessage:
+        """Append a message.
+
+        Args:
+            role: Who speaks.
+            content: The text; anything but text becomes `str()`.
+            message_id: Its id; a UUID if None.
+            images: Its pictures.
+            created_at: When, in seconds since the epoch.
+            replace: With role SYSTEM: put it in the place of the (first) system message, which keeps its id unless one is
+                given; with none there, and for any other role, it is appended.
+
+        Returns:
+            The message.
+
+        Raises:
+            ArgumentError: The id is in the context already, or the role is none.
+            ImageError: A picture is none.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        system = self._system() if replace and as_role(role) is ChatRole.SYSTEM else None
+        if system is not None and message_id in {None, system.message.message_id}:
+            message_id = system.message.message_id or _new_id()
+        else:
+            message_id = self._fresh(message_id)
+        message = ChatMessage(
+            as_role(role), content, message_id, (), "", _checked_images(images), created_at=created_at
+        )
+        if system is not None:
+            self.store.replace(system, message)
+            return message
+        return self.store.append(message).message
+
+    def add_attributed_message(
+        self,
+        role: ChatRole | str,
+        content: str,
+        agent_id: str,
+        message_id: str | None = None,
+        images: Iterable[ImageContent] | None = None,
+    ) -> ChatMessage:
+        """Append a message of a certain agent's.
+
+        Args:
+            role: Who speaks.
+            content: The text; anything but text becomes `str()`.
+            agent_id: Which agent.
+            message_id: Its id; a UUID if None.
+            images: Its pictures.
+
+        Raises:
+            ArgumentError: The id is in the context already, or the role is none.
+            ImageError: A picture is none.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        return self.store.append(
+            ChatMessage(as_role(role), content, self._fresh(message_id), (), "", _checked_images(images), agent_id)
+        ).message
+
+    def add_function_call(
+        self,
+        name: str,
+        arguments: str | Mapping[str, Any],
+        call_id: str | None = None,
+        message_id: str | None = None,
+        agent_id: str = "",
+    ) -> ChatMessage:
+        """Append a tool call of the assistant's. Calls added in a row are one parallel round (behaviour.md F2).
+
+        Args:
+            name: The tool.
+            arguments: Its arguments as JSON text; a mapping is encoded.
+            call_id: Pairs it with its result; made if None.
+            message_id: Its id; a UUID if None.
+            agent_id: Which agent calls.
+
+        Raises:
+            ArgumentError: The message id is in the context already.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        call = FunctionCall(name, as_arguments(arguments), f"call_{uuid.uuid4().hex}" if call_id is None else call_id)
+        return self.store.append(
+            ChatMessage(ChatRole.ASSISTANT, "", self._fresh(message_id), (call,), agent_id=agent_id)
+        ).message
+
+    def add_function_output(  # noqa: PLR0917  # the seed's signature
+        self,
+        name: str,
+        output: Any,
+        call_id: str,
+        is_error: bool = False,
+        message_id: str | None = None,
+        agent_id: str = "",
+    ) -> ChatMessage:
+        """Append a tool's result.
+
+        Args:
+            name: The tool.
+            output: What it gave; anything but text is encoded as JSON, so that None, 0 and {} are results (F6).
+            call_id: The call that it answers.
+            is_error: Whether it says what went wrong.
+            message_id: Its id; a UUID if None.
+            agent_id: Which agent called.
+
+        Raises:
+            ArgumentError: The message id is in the context already.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        return self.store.append(
+            ChatMessage(
+                ChatRole.TOOL, as_output(output), self._fresh(message_id), (), call_id,
+                agent_id=agent_id, is_error=is_error, tool_name=name,
+            )
+        ).message  # fmt: skip
+
+    def append(self, message: ChatMessage) -> ChatMessage:
+        """Append a message as it is.
+
+        Raises:
+            ArgumentError: It is none, or its id is in the context already.
+            ImageError: A picture of it holds nothing.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        _checked(message, "message")
+        _checked_images(message.images)
+        if message.message_id:
+            self._fresh(message.message_id)
+        return self.store.append(message).message
+
+    def add_handoff(self, to_agent: str, from_agent: str = "", reason: str = "") -> AgentHandoff:
+        """Record that one agent handed the conversation to another.
+
+        Raises:
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        handoff = AgentHandoff(to_agent, from_agent, reason, _new_id())
+        self.store.handoffs.append(handoff)
+        return handoff
+
+    def merge(self, other: ChatContext | Iterable[ChatMessage]) -> ChatContext:
+        """Append another context's messages, but those whose id is here already.
+
+        Returns:
+            This context.
+
+        Raises:
+            ArgumentError: There is something else than messages in it.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        given = other.messages() if isinstance(other, ChatContext) else [_checked(one, "other") for one in other]
+        for message in given:
+            if not message.message_id or message.message_id not in self.store.by_id:
+                self.store.append(message)
+        return self
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def update(self, message_id: str, **changes: Any) -> ChatMessage:
+        """Put a changed message in a message's place: its fields but for `changes`.
+
+        Raises:
+            ArgumentError: No message has that id, or another one has the new id, or there is no such field.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        entry = self._find(message_id)
+        new_id = changes.get("message_id")
+        if new_id and self.store.by_id.get(new_id, entry) is not entry:
+            raise ArgumentError("message_id", new_id, "an id that no other message of the context has")
+        try:
+            message = replaced(entry.message, **changes)
+        except TypeError as error:
+            raise ArgumentError("changes", sorted(changes), f"fields of ChatMessage ({error})") from None
+        _checked_images(message.images)
+        self.store.replace(entry, message)
+        return message
+
+    def remove(self, message_id: str) -> ChatMessage:
+        """Take a message out.
+
+        Raises:
+            ArgumentError: No message has that id.
+            UserError: A session is running on the context.
+        """
+        self.store.check_free()
+        entry = self._find(message_id)
+        self.store.remove((entry,))
+        return entry.message
+
+    def _find(self, message_id: str) -> ContextEntry:
+        entry = self.store.by_id.get(message_id) if message_id else None
+        if entry is None:
+            raise ArgumentError("message_id", message_id, "the id of a message of this context")
+        return entry
+
+    def _fresh(self, message_id: str | None) -> str:
+        if message_id is None:
+            return _new_id()
+        if message_id in self.store.by_id:
+            raise ArgumentError(
+                "message_id", message_id, "an id that is not in the context yet (update() changes a message)"
+            )
+        return message_id
+
+    def _system(self) -> ContextEntry | None:
+        return next(iter(self.store.entries.systems), None)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def messages(self) -> list[ChatMessage]:
+        """The messages, oldest first, as a new list."""
+        return list(self.store.snapshot())
+
+    def get(self, message_id: str) -> ChatMessage | None:
+        """The message with an id; None if there is none."""
+        entry = self.store.by_id.get(message_id) if message_id else None
+        return None if entry is None else entry.message
+
+    def handoffs(self) -> list[AgentHandoff]:
+        """The handoffs, oldest first, as a new list."""
+        return list(self.store.handoffs)
+
+    def last_handoff(self) -> AgentHandoff | None:
+        """The newest handoff; None if there is none."""
+        return self.store.handoffs[-1] if self.store.handoffs else None
+
+    def __len__(self) -> int:
+        """How many messages there are."""
+        return self.store.entries.count
+
+    def __bool__(self) -> bool:
+        """True, empty or not: ``context or other`` must not swap contexts."""
+        return True
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        """The messages, oldest first, as they are now."""
+        return iter(self.messages())
+
+    def __eq__(self, other: object) -> bool:
+        """By messages and handoffs."""
+        if not isinstance(other, ChatContext):
+            return NotImplemented
+        return self.store.snapshot() == other.store.snapshot() and self.store.handoffs == other.store.handoffs
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"<ChatContext {len(self)} messages, {len(self.store.handoffs)} handoffs>"
+
+    def estimated_tokens(self) -> int:
+        """A rough count: two tokens for each word between white space, of all contents. O(1): the total is kept."""
+        return self._words().total
+
+    def turn_count(self) -> int:
+        """How many messages are the user's, frames included."""
+        return self.store.entries.user_messages
+
+    def spoken_turn_count(self) -> int:
+        """How many messages are the user's, sampled frames left out."""
+        return self.store.entries.user_messages - len(self.store.entries.frames)
+
+    # -- copies -------------------------------------------------------------------------------------------------------
+
+    def copy(self, *, exclude_system_messages: bool = False, exclude_empty_messages: bool = False) -> ChatContext:
+        """A context with the same messages and handoffs. Messages are values, so it is independent.
+
+        Args:
+            exclude_system_messages: Leave out messages of role SYSTEM.
+            exclude_empty_messages: Leave out what says and shows nothing and is part of no tool round.
+        """
+        return ChatContext(
+            (
+                message
+                for message in self.store.snapshot()
+                if not (exclude_system_messages and message.role is ChatRole.SYSTEM)
+                and not (exclude_empty_messages and message.is_empty)
+            ),
+            self.store.handoffs,
+        )
+
+    def __copy__(self) -> ChatContext:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ChatContext:
+        return self.copy()
+
+    def truncate(
+        self, max_items: int | None = None, max_tokens: int | None = None, *, keep_instructions: bool = False
+    ) -> ChatContext:
+        """A new context of the newest messages (behaviour.md V5).
+
+        A tool call and its results stay or go together, and a result never leads.
+
+        Args:
+            max_items: Most messages; 0 keeps none.
+            max_tokens: Most tokens by the rule of `estimated_tokens`; the newest message stays even if it is longer, with
+                its tool round.
+            keep_instructions: The leading system and developer messages stay and count, even if they alone exceed a limit.
+
+        Raises:
+            ArgumentError: A limit is negative.
+        """
+        kept = newest(
+            self.store.entries,
+            max_items=_checked_limit(max_items, "max_items"),
+            max_tokens=_checked_limit(max_tokens, "max_tokens"),
+            keep_instructions=keep_instructions,
+            tokens_of=self._words().of,
+        )
+        return ChatContext((entry.message for entry in kept), self.store.handoffs)
+
+    def _words(self) -> Tally:
+        return self.store.tally(_words_rule, _words_rule)
+
+    # -- a session's way in -------------------------------------------------------------------------------------------
+
+    def lease(self, holder: str) -> ContextLease:
+        """Let one holder change the context; until it releases, nobody else can.
+
+        Args:
+            holder: What others shall use instead, such as ``session.send``.
+
+        Raises:
+            UserError: It is leased already.
+        """
+        if self.store.holder is not None:
+            raise UserError("this context already belongs to a running session: give each session its own (copy())")
+        self.store.holder = holder
+        return ContextLease(self.store)
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _checked(message: ChatMessage, argument: str) -> ChatMessage:
+    if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(argument, message, "made of ChatMessage only")
+    return message
+
+
+def _checked_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent, ...]:
+    found = () if images is None else tuple(images)
+    for image in found:
+        if not isinstance(image, ImageContent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ImageError("images", type(image).__name__, "made of ImageContent only (ImageContent.from_bytes, …)")
+        if not image.byte_length and not image.url:
+            raise ImageError("images", image, "pictures with bytes or an address")
+    return found
+
+
+def _checked_limit(limit: int | None, argument: str) -> int | None:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(argument, limit, "an int of at least 0, or None")
+    return limit
