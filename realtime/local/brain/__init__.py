@@ -1,0 +1,1 @@
+"""Brains: what makes the local LLM's replies (`rules` works offline; `chat` asks any OpenAI-compatible endpoint)."""

@@ -1,0 +1,71 @@
+"""What a user chooses for the local server.
+
+Owns: `LlmSettings`. Driven by the command line, and by whoever runs the server in their own process. Never acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from realtime.core.settings import check_count, check_number
+from realtime.errors import ArgumentError
+
+__all__ = ["LlmSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmSettings:
+    """Everything that `realtime llm` can be told."""
+
+    host: str = "127.0.0.1"
+    """Where it listens; the default is for this machine alone."""
+    port: int = 8765
+    """The port; 0: any that is free."""
+    max_sessions: int = 8
+    """Sessions at once; one more is told that the server is full."""
+    silence_ms: int = 200
+    """How much silence ends a turn, where a client does not say."""
+    threads: int = 2
+    """Threads that recognize, synthesize and look, for all sessions together."""
+    model_dir: Path | None = None
+    """A CTranslate2 Whisper model of one's own; None: the one of the extra `local`."""
+    api_key: str | None = None
+    """What clients must show as their key; None: nothing."""
+    origins: tuple[str, ...] = ()
+    """Web pages that may connect, such as ``https://example.com``; pages of this machine always may."""
+    session_seconds: float = 3600.0
+    """How long a session may live."""
+    requests_per_minute: int = 600
+    """How many responses a session may ask for in a minute."""
+    max_message_bytes: int = 15_000_000
+    """The largest wire message that is taken."""
+    drain_seconds: float = 5.0
+    """When told to end, how long replies under way may take to end."""
+    brain: str = "rules"
+    """What replies: ``rules``, or the URL of an OpenAI-compatible chat endpoint."""
+    brain_model: str = ""
+    """The chat endpoint's model."""
+    brain_key: str | None = None
+    """The chat endpoint's key; None: the environment's ``OPENAI_API_KEY``, if there is one."""
+
+    def __post_init__(self) -> None:
+        """Check every range."""
+        check_count("port", self.port)
+        if self.port > 65_535:
+            raise ArgumentError("port", self.port, "at most 65535")
+        check_count("max_sessions", self.max_sessions, least=1)
+        check_count("silence_ms", self.silence_ms)
+        if self.silence_ms > 60_000:
+            raise ArgumentError("silence_ms", self.silence_ms, "at most 60000")
+        check_count("threads", self.threads, least=1)
+        check_number("session_seconds", self.session_seconds, above=True)
+        check_count("requests_per_minute", self.requests_per_minute, least=1)
+        check_count("max_message_bytes", self.max_message_bytes, least=1000)
+        check_number("drain_seconds", self.drain_seconds)
+        if self.api_key == "":
+            raise ArgumentError("api_key", self.api_key, "a key, or None for none")
+        if self.brain != "rules" and not self.brain.startswith(("http://", "https://")):
+            raise ArgumentError("brain", self.brain, "'rules' or the http(s) URL of a chat endpoint")
+        if self.brain != "rules" and not self.brain_model:
+            raise ArgumentError("brain_model", self.brain_model, "the name of the chat endpoint's model")
