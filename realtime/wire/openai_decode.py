@@ -167,8 +167,9 @@ class OpenAIDecoder:
         session = object_of(message, "session")
         expires_at = number_of(session, "expires_at")
         left = None
-        if expires_at is not None and self._wall is not None:
-            left = max(0.0, expires_at - self._wall)
+        # a session that opens after its own end tells of clocks that differ, not of its end
+        if expires_at is not None and self._wall is not None and expires_at > self._wall:
+            left = expires_at - self._wall
         return [SessionReady(session_id=text_of(session, "id"), expires_in_seconds=left)]
 
     def _session_updated(self, message: JsonObject) -> list[ModelEvent]:
