@@ -22,6 +22,8 @@ __all__ = ["AudioConverter", "PcmConverter", "Timeline"]
 _Samples = NDArray[np.float32]
 
 _LONGEST_GAP_SECONDS = 3600
+_EDGE_SAMPLES = 2_048
+"""After so much silence no resampler remembers the sound before it."""
 
 _DTYPES: dict[str, tuple[str, float, float]] = {
     # sample format, planar or not: (numpy type, offset, full scale)
@@ -80,48 +82,51 @@ class AudioConverter:
             ArgumentError: The frame's sample format or rate cannot be read; the text names it.
         """
         # hot path: fifty times a second per call
+        if not frame.samples:
+            return b""
         samples = _mono(frame)
         rate_hz = check_rate("frame.sample_rate", frame.sample_rate)
         gap, skip = self._timeline.place(_pts_seconds(frame), len(samples), rate_hz)
-        parts = self._drain_if_changed(rate_hz)
+        data = self._drain_if_changed(rate_hz)
         if gap:
             self.filled_samples += gap
-            parts.extend(self._push(np.zeros(min(gap, rate_hz), np.float32)) for gap in _seconds(gap, rate_hz))
+            data += self._silence(gap)
         if skip:
             self.late_samples += skip
             samples = samples[skip:]
-        parts.append(self._push(samples))
-        return self._out(parts)
+        data += self._push(samples)
+        self.samples_out += len(data) // 2
+        return data
 
     def flush(self) -> bytes:
         """Give what is held. The next frame starts a new stream."""
         held = self._resampler
         self._resampler = None
         self._timeline.restart()
-        return self._out([] if held is None else [held.flush()])
-
-    def _drain_if_changed(self, rate_hz: int) -> list[_Samples]:
-        """Make the resampler for `rate_hz`; what the one before it still held comes first."""
-        held = self._resampler
-        before = held.from_rate_hz if held is not None else self.rate_hz
-        if before == rate_hz:
-            return []
-        self._resampler = None if rate_hz == self.rate_hz else Resampler(rate_hz, self.rate_hz)
-        return [] if held is None else [held.flush()]
-
-    def _push(self, samples: _Samples) -> _Samples:
-        return samples if self._resampler is None else self._resampler.push(samples)
-
-    def _out(self, parts: list[_Samples]) -> bytes:
-        data = b"".join(_to_pcm16(part) for part in parts)
+        data = b"" if held is None else _to_pcm16(held.flush())
         self.samples_out += len(data) // 2
         return data
 
+    def _drain_if_changed(self, rate_hz: int) -> bytes:
+        """Make the resampler for `rate_hz`; gives what the one before it still held."""
+        held = self._resampler
+        before = held.from_rate_hz if held is not None else self.rate_hz
+        if before == rate_hz:
+            return b""
+        self._resampler = None if rate_hz == self.rate_hz else Resampler(rate_hz, self.rate_hz)
+        return b"" if held is None else _to_pcm16(held.flush())
 
-def _seconds(samples: int, rate_hz: int) -> list[int]:
-    """`samples` in pieces of at most a second."""
-    whole, rest = divmod(samples, rate_hz)
-    return [rate_hz] * whole + ([rest] if rest else [])
+    def _push(self, samples: _Samples) -> bytes:
+        return _to_pcm16(samples if self._resampler is None else self._resampler.push(samples))
+
+    def _silence(self, samples: int) -> bytes:
+        """`samples` samples of silence, at the rate of what comes in. A minute of it must not hold the loop."""
+        if self._resampler is None:
+            return bytes(samples * 2)
+        edge = min(samples, _EDGE_SAMPLES)
+        before = self._push(np.zeros(edge, np.float32))
+        taken, given = self._resampler.skip_silence(samples - edge)
+        return before + bytes(given * 2) + self._push(np.zeros(samples - edge - taken, np.float32))
 
 
 def _pts_seconds(frame: av.AudioFrame) -> float | None:
@@ -239,7 +244,9 @@ class Timeline:
             return gap, 0
         begin, end = self._filled
         if ahead < 0 and begin - self._TOLERANCE_SECONDS <= pts_seconds < end - self._TOLERANCE_SECONDS:
-            return 0, min(samples, round((end - pts_seconds) * rate_hz))
+            skip = min(samples, round(-ahead * rate_hz))
+            self._since_anchor += (samples - skip) / rate_hz
+            return 0, skip
         self._anchor, self._since_anchor = pts_seconds, length
         return 0, 0
 

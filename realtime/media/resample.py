@@ -84,6 +84,25 @@ class Resampler:
         self._given += len(out)
         return out
 
+    def skip_silence(self, samples: int) -> tuple[int, int]:
+        """Pass over silence without filtering it, where nothing but silence is held back.
+
+        Args:
+            samples: How many samples of silence come.
+
+        Returns:
+            ``(taken, given)``: how many of them were taken, and how many samples of silence they give. The rest, less
+            than what the two rates' samples meet after, is to be pushed.
+        """
+        if self._matrix is None or self._waiting.any():
+            return 0, 0
+        common = math.gcd(self.from_rate_hz, self.to_rate_hz)
+        periods = samples * common // self.from_rate_hz
+        taken, given = periods * self.from_rate_hz // common, periods * self.to_rate_hz // common
+        self._taken += taken
+        self._given += given
+        return taken, given
+
     def flush(self) -> _Samples:
         """Give the rest, as if silence followed. What is pushed next starts a new stream (behaviour.md A1)."""
         total = (self._taken * self.to_rate_hz * 2 + self.from_rate_hz) // (2 * self.from_rate_hz)
