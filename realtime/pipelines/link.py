@@ -12,23 +12,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol
 
 from realtime.chat.messages import ImageContent
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CreateItem, LinkCommand
 from realtime.core.events import ErrorReported
 from realtime.core.machine import SessionMachine
-from realtime.core.model_events import ModelEvent, ModelFault, SessionReady, SessionUpdated
+from realtime.core.model_events import ModelEvent, ModelFault, SessionUpdated
 from realtime.core.settings import ReconnectPolicy
 from realtime.errors import LinkLost, ModelError, RealtimeError, UserError
 from realtime.pipelines.backoff import Backoff
 from realtime.pipelines.clock import Clock, Deadline
+from realtime.pipelines.connection import Connection, LinkModel, open_connection, refusal_of
 from realtime.pipelines.driver import Driver
-from realtime.transports.websocket import MESSAGE_TOO_LARGE, Transport
-from realtime.wire.base import WireFormat
+from realtime.transports.websocket import MESSAGE_TOO_LARGE
 
-__all__ = ["MAX_WAITING_CONTROL", "Link", "LinkModel"]
+__all__ = ["MAX_WAITING_CONTROL", "Link"]
 
 MAX_WAITING_CONTROL = 1_000
 """Control commands that may wait for the socket; beyond, the connection is given up and made anew."""
@@ -42,39 +41,6 @@ _RENEWAL_LOOK_SECONDS = 0.5
 _CLOSE_TOO_BIG = 1009
 
 logger = logging.getLogger(__name__)
-
-
-class LinkModel(Protocol):
-    """What the link needs of a model (`realtime.models.base.RealtimeModel`)."""
-
-    capabilities: ModelCapabilities
-    open_timeout_seconds: float
-
-    def make_wire(self, *, wall: float | None = None) -> WireFormat:
-        """The wire format of one connection."""
-        ...
-
-    async def open(self) -> Transport:
-        """Connect."""
-        ...
-
-
-class _Connection:
-    """One socket, its wire format and what it said first."""
-
-    def __init__(self, transport: Transport, wire: WireFormat) -> None:
-        self.transport = transport
-        self.wire = wire
-        self.greeting: list[ModelEvent] = []
-        self.expires_at: float | None = None
-        self.opened_at = 0.0
-        self.configured = asyncio.Event()
-        self.refusal: ModelError | None = None
-        self.last_item: CreateItem | None = None
-        self.follower: _Connection | None = None
-        """The connection that takes over from this one, open already."""
-        self.is_outdated = False
-        """The session has moved to another model."""
 
 
 class Link:
@@ -103,13 +69,16 @@ class Link:
         self._clock = clock
         self._policy = policy
         self._shrink = shrink
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._wake = asyncio.Event()
+        self._overflow = asyncio.Event()
         self._closing = False
 
     def wake(self) -> None:
-        """The machine may have something for the provider."""
+        """The machine has something for the provider."""
         self._wake.set()
+        if self._driver.machine.control_waiting > MAX_WAITING_CONTROL:
+            self._overflow.set()
 
     @property
     def connected(self) -> bool:
@@ -136,7 +105,7 @@ class Link:
             _fail(opened, error)
             return
         backoff = Backoff(self._policy, self._clock)
-        old: _Connection | None = None
+        old: Connection | None = None
         while True:
             end = await self._serve(connection, opened, old)
             self._connection = None
@@ -145,6 +114,8 @@ class Link:
                 _fail(opened, end)
                 await self._hang_up(connection, follower)
                 return
+            if isinstance(end, LinkLost) and end.code == _CLOSE_TOO_BIG:
+                self._blame_last_item(connection, end)
             if follower is not None:
                 self._tell_lost("renewed before the provider's deadline", will_retry=True)
             else:
@@ -157,54 +128,21 @@ class Link:
     async def aclose(self) -> None:
         """Hang up, within the transport's second. Idempotent. `run` ends by it, unless it is connecting: cancel it then."""
         self._closing = True
-        await self._hang_up(self._connection)
+        connection = self._connection
+        await self._hang_up(connection, None if connection is None else connection.follower)
 
-    async def _hang_up(self, *connections: _Connection | None) -> None:
+    async def _hang_up(self, *connections: Connection | None) -> None:
         for connection in connections:
             if connection is not None:
                 await connection.transport.aclose()
 
     # -- connecting -----------------------------------------------------------------------------------------------------
 
-    async def _connect(self) -> _Connection:
-        """One attempt: open, and read until the provider has opened its session.
+    async def _connect(self) -> Connection:
+        patience = max(self._policy.connect_timeout_seconds, self._model.open_timeout_seconds)
+        return await open_connection(self._model, self._clock, patience)
 
-        Raises:
-            ModelError, UserError: Refused for good.
-            LinkLost: Not reached, or not answered in time.
-        """
-        model = self._model
-        patience = max(self._policy.connect_timeout_seconds, model.open_timeout_seconds)
-        try:
-            async with Deadline(self._clock, self._clock.now() + patience):
-                transport = await model.open()
-                try:
-                    connection = _Connection(transport, model.make_wire(wall=self._clock.wall()))
-                    await self._read_greeting(connection)
-                except BaseException:
-                    await transport.aclose()
-                    raise
-        except TimeoutError:
-            raise LinkLost(f"the provider did not open a session within {patience:g} s") from None
-        return connection
-
-    async def _read_greeting(self, connection: _Connection) -> None:
-        ready: SessionReady | None = None
-        while ready is None:
-            events = connection.wire.decode(await connection.transport.receive())
-            for event in events:
-                if isinstance(event, ModelFault):
-                    raise _refusal(event)
-                if isinstance(event, SessionReady):
-                    ready = event
-            connection.greeting += events
-        now = self._clock.now()
-        connection.opened_at = now
-        lives = [ready.expires_in_seconds, self._model.capabilities.max_session_seconds]
-        known = [seconds for seconds in lives if seconds is not None]
-        connection.expires_at = now + min(known) if known else None
-
-    async def _come_back(self, lost: _Connection, end: RealtimeError, backoff: Backoff) -> _Connection | None:
+    async def _come_back(self, lost: Connection, end: RealtimeError, backoff: Backoff) -> Connection | None:
         """After a drop: connections are tried until one opens or the policy says that it is enough."""
         if not self._policy.enabled or (isinstance(end, ModelError) and end.fatal):
             self._give_up(end)
@@ -237,7 +175,7 @@ class Link:
     # -- one connection -------------------------------------------------------------------------------------------------
 
     async def _serve(
-        self, connection: _Connection, opened: asyncio.Future[None], old: _Connection | None
+        self, connection: Connection, opened: asyncio.Future[None], old: Connection | None
     ) -> RealtimeError:
         """Run a connection until it ends, and let the one before it go. Returns why it ended."""
         self._connection = connection
@@ -250,12 +188,13 @@ class Link:
                 group.create_task(self._read(connection), name="realtime link reader")
                 group.create_task(self._write(connection), name="realtime link writer")
                 group.create_task(self._confirm(connection, opened), name="realtime link handshake")
+                group.create_task(self._watch_depth(), name="realtime link depth")
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
         except* RealtimeError as errors:
             end = _first(errors)
         return end
 
-    async def _confirm(self, connection: _Connection, opened: asyncio.Future[None]) -> None:
+    async def _confirm(self, connection: Connection, opened: asyncio.Future[None]) -> None:
         """Wait until the provider has accepted our configuration, then watch over the connection's lifetime."""
         try:
             async with Deadline(self._clock, self._clock.now() + self._policy.connect_timeout_seconds):
@@ -269,7 +208,7 @@ class Link:
         if connection.expires_at is not None:
             await self._renew_in_time(connection, connection.expires_at)
 
-    async def _read(self, connection: _Connection) -> None:  # hot path: every wire message
+    async def _read(self, connection: Connection) -> None:  # hot path: every wire message
         receive, decode = connection.transport.receive, connection.wire.decode
         streak = 0
         while True:
@@ -286,7 +225,7 @@ class Link:
                 streak = 0
                 await asyncio.sleep(0)
 
-    def _take_in(self, connection: _Connection, events: list[ModelEvent]) -> None:
+    def _take_in(self, connection: Connection, events: list[ModelEvent]) -> None:
         faults: list[RealtimeError] = []
         self._driver.feed(lambda machine, now: _apply(machine, events, now, faults), where="model")
         for fault in faults:
@@ -296,29 +235,28 @@ class Link:
                 connection.configured.set()
             elif isinstance(event, ModelFault):
                 if not connection.configured.is_set():
-                    connection.refusal = _refusal(event)
+                    connection.refusal = refusal_of(event)
                     connection.configured.set()
                 elif event.fatal:
                     raise LinkLost(event.message or event.code)
 
-    async def _write(self, connection: _Connection) -> None:  # hot path: every wire message
+    async def _write(self, connection: Connection) -> None:  # hot path: every wire message
         driver, wake = self._driver, self._wake
         while True:
             wake.clear()
             while (command := driver.next_link_command()) is not None:
                 await self._send(connection, command)
-                self._check_depth()
             if connection.is_outdated:
                 raise LinkLost("the session goes on with another model")
             await wake.wait()
-            self._check_depth()
 
-    def _check_depth(self) -> None:
-        waiting = self._driver.machine.control_waiting
-        if waiting > MAX_WAITING_CONTROL:
-            raise LinkLost(f"{waiting} control messages waited for a socket that takes none")
+    async def _watch_depth(self) -> None:
+        """A socket that takes nothing while control messages pile up is as good as gone, whatever it says."""
+        self._overflow.clear()
+        await self._overflow.wait()
+        raise LinkLost(f"more than {MAX_WAITING_CONTROL} control messages waited for a socket that takes none")
 
-    async def _send(self, connection: _Connection, command: LinkCommand) -> None:
+    async def _send(self, connection: Connection, command: LinkCommand) -> None:
         try:
             await self._put(connection, command)
         except (UserError, ModelError) as error:
@@ -331,7 +269,7 @@ class Link:
                 lambda machine, now: machine.receive_command_done(command.command_id, now=now), where="link"
             )
 
-    async def _put(self, connection: _Connection, command: LinkCommand) -> None:
+    async def _put(self, connection: Connection, command: LinkCommand) -> None:
         if isinstance(command, CreateItem):
             connection.last_item = command
         try:
@@ -343,10 +281,6 @@ class Link:
             smaller = await self._shrunk(command)
             for data in connection.wire.encode(smaller):
                 await connection.transport.send(data)
-        except LinkLost as error:
-            if error.code == _CLOSE_TOO_BIG:
-                self._blame_last_item(connection, error)
-            raise
 
     async def _shrunk(self, command: CreateItem) -> CreateItem:
         """L5: the same item with its pictures small enough for the provider."""
@@ -355,7 +289,7 @@ class Link:
         smaller = [await self._shrink(image, room) for image in images]
         return replace(command, message=replace(command.message, images=tuple(smaller)))
 
-    def _blame_last_item(self, connection: _Connection, error: LinkLost) -> None:
+    def _blame_last_item(self, connection: Connection, error: LinkLost) -> None:
         """Close code 1009: what was sent last is not sent again unchanged (field case B39)."""
         item = connection.last_item
         if item is None:
@@ -372,7 +306,7 @@ class Link:
 
     # -- renewal --------------------------------------------------------------------------------------------------------
 
-    async def _renew_in_time(self, connection: _Connection, expires_at: float) -> None:
+    async def _renew_in_time(self, connection: Connection, expires_at: float) -> None:
         """L3: before the deadline, at a quiet moment, a new connection is opened and takes over."""
         life = expires_at - connection.opened_at
         await self._clock.sleep_until(expires_at - min(_RENEWAL_LEAD_SECONDS, life / 2))
@@ -402,12 +336,6 @@ def _apply(machine: SessionMachine, events: list[ModelEvent], now: float, faults
             machine.receive_model_event(event, now=now)
         except RealtimeError as error:  # one report that cannot be is no reason to lose those behind it
             faults.append(error)
-
-
-def _refusal(fault: ModelFault) -> ModelError:
-    return ModelError(
-        fault.message or "the provider refused the session", code=fault.code, param=fault.param, fatal=True
-    )
 
 
 def _reason(error: BaseException) -> str:

@@ -38,8 +38,9 @@ from realtime.errors import RealtimeError, SessionClosed
 from realtime.media.options import EncodeOptions
 from realtime.pipelines.audio import AudioInput
 from realtime.pipelines.clock import Clock
+from realtime.pipelines.connection import LinkModel
 from realtime.pipelines.driver import Driver
-from realtime.pipelines.link import Link, LinkModel
+from realtime.pipelines.link import Link
 from realtime.pipelines.media import MediaSources
 from realtime.pipelines.reply import ReplyPlayer
 from realtime.pipelines.statistics import MemoryLedger, SessionStatistics
