@@ -400,6 +400,11 @@ class ChatContext:
         )
         return ChatContext((entry.message for entry in kept), self.store.handoffs)
 
+    @staticmethod
+    def new_id() -> str:
+        """A fresh message id, as given to what has none."""
+        return _new_id()
+
     def _words(self) -> Tally:
         return self.store.tally(_words_rule, _words_rule)
 
