@@ -21,7 +21,8 @@ __all__ = ["TrackReader", "is_track"]
 
 logger = logging.getLogger("realtime.tracks.reader")
 
-_BREATH_EVERY = 16
+_BREATH_AUDIO = 16
+_BREATH_NEWEST = 64
 """After this many frames taken without waiting, other tasks get a turn: a backlog must not hold the loop."""
 _CLOSE_SECONDS = 1.0
 
@@ -107,7 +108,7 @@ class TrackReader:
         self._closing = True
         self._forget_track()
         task = self._task
-        if task is None or task.done() or task is asyncio.current_task():
+        if task is None or task.done():
             return
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=_CLOSE_SECONDS)
@@ -131,12 +132,16 @@ class TrackReader:
             return
         self._hand_on_newest()
         if self._on_end is not None:
-            self._on_end(error)
+            try:
+                self._on_end(error)
+            except Exception:
+                logger.exception("handling the end of a %s track failed", self.track.kind)
 
     async def _drain(self) -> None:
         # hot path: once per received frame
         loop = asyncio.get_running_loop()
         receive = self.track.recv
+        breath = _BREATH_NEWEST if self._newest_only else _BREATH_AUDIO
         streak = 0
         while not self._closing:
             frame = await receive()
@@ -152,7 +157,7 @@ class TrackReader:
                     self.skipped += 1
                     self._newest = frame
             streak += 1
-            if streak == _BREATH_EVERY:
+            if streak == breath:
                 streak = 0
                 await asyncio.sleep(0)
 

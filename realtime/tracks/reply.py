@@ -106,7 +106,7 @@ class ReplyTrack(MediaStreamTrack):
     Attributes:
         rate_hz: Samples a second of the audio that is pushed.
         dropped_ms: How much was left out because the queue was full.
-        late_bytes: How many bytes came for replies that had been stopped.
+        late_bytes: How many bytes came for replies that had been stopped or ended, or after the track itself was stopped.
     """
 
     kind = "audio"
@@ -164,7 +164,8 @@ class ReplyTrack(MediaStreamTrack):
             How many samples were queued: fewer than given if the queue is full, 0 for a reply that was stopped or ended.
         """
         reply = self._queue.get(reply_id)
-        if reply_id in self._stopped or (reply is None and reply_id in self._heard) or (reply and reply.ended):
+        is_over = reply.ended if reply is not None else reply_id in self._heard
+        if is_over or reply_id in self._stopped or self.readyState != "live":
             self.late_bytes += len(pcm)
             return 0
         if reply is None:
@@ -324,8 +325,13 @@ class ReplyTrack(MediaStreamTrack):
         _remember(self._heard, reply_id, played)
 
     def _report(self, reply_id: str, *, finished: bool) -> None:
-        if self._on_played is not None:
+        if self._on_played is None:
+            return
+        try:
             self._on_played(reply_id, self.played_ms(reply_id), finished)
+        except Exception:
+            # Whatever it is, the sender that called recv() would end the track for it.
+            logger.exception("reporting what was played of a reply failed")
 
 
 def _check_seconds(argument: str, seconds: object) -> float:
