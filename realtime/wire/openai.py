@@ -141,15 +141,22 @@ def turn_detection_config(settings: TurnDetection, idle_timeout_ms: int | None =
 class OpenAIWire:
     """The wire format of one connection that speaks OpenAI's protocol."""
 
-    def __init__(self, options: OpenAIOptions | None = None, *, wall: float | None = None) -> None:
+    def __init__(
+        self,
+        options: OpenAIOptions | None = None,
+        *,
+        wall: float | None = None,
+        decoder: OpenAIDecoder | None = None,
+    ) -> None:
         """Begin a connection.
 
         Args:
             options: What this model is told besides what every session says.
             wall: The time of day now, in seconds since the epoch, to count the provider's `expires_at` from.
+            decoder: Reads a protocol that differs in parts.
         """
         self._options = options or OpenAIOptions()
-        self._decoder = OpenAIDecoder(wall=wall)
+        self._decoder = decoder or OpenAIDecoder(wall=wall)
         self._encoded = 0
 
     def encode(self, command: LinkCommand) -> list[str | bytes]:
@@ -227,7 +234,11 @@ class OpenAIWire:
                 assert_never(command)
 
     def _create(self, command: CreateItem) -> list[ItemCreateEvent]:
-        items = items_of(command.message, input_rate_hz=self._options.input_rate_hz)
+        items = items_of(
+            command.message,
+            input_rate_hz=self._options.input_rate_hz,
+            known_calls=self._decoder.responses.calls,
+        )
         if len(items) != len(command.item_ids):
             raise ArgumentError("item_ids", command.item_ids, f"{len(items)} ids, one per item")
         events: list[ItemCreateEvent] = []

@@ -7,7 +7,7 @@ Owns: `items_of`. Driven by `wire/openai.py`. Which parts may stand under which 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, Literal
 
 from realtime.chat.formats.text import INTERRUPTED_NOTE
@@ -29,19 +29,20 @@ _MAX_CALL_ID: Final = 32
 _DETAILS: Final[dict[str, Literal["auto", "low", "high"]]] = {"auto": "auto", "low": "low", "high": "high"}
 
 
-def items_of(message: ChatMessage, *, input_rate_hz: int) -> list[Item]:
+def items_of(message: ChatMessage, *, input_rate_hz: int, known_calls: Container[str] = ()) -> list[Item]:
     """Put a message as items, as many as `wire.base.item_count` says, without their ids.
 
     Args:
         message: Any message.
         input_rate_hz: Rate of the audio that the provider takes.
+        known_calls: Calls that the provider made itself: their ids go back as they came, however long.
 
     Raises:
         UserError: It holds what the protocol has no place for: a picture by address, audio at another rate without a
             transcript, a spoken reply without its text.
     """
     if message.is_result:
-        return _result_items(message)
+        return _result_items(message, _fitted(message.tool_call_id, known_calls))
     items: list[Item] = []
     content = _content_of(message, input_rate_hz)
     if content:
@@ -52,7 +53,7 @@ def items_of(message: ChatMessage, *, input_rate_hz: int) -> list[Item]:
         items.append(item)
     if message.images and message.role != ChatRole.USER:
         items.append(_pictures_item(message.images))
-    items += [_call_item(call) for call in message.tool_calls]
+    items += [_call_item(call, _fitted(call.call_id, known_calls)) for call in message.tool_calls]
     return items
 
 
@@ -63,13 +64,17 @@ def fit_id(value: str, prefix: str = "call_", most: int = _MAX_CALL_ID) -> str:
     return prefix + hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[: most - len(prefix)]
 
 
-def _call_item(call: FunctionCall) -> Item:
+def _fitted(call_id: str, known_calls: Container[str]) -> str:
+    return call_id if call_id in known_calls else fit_id(call_id)
+
+
+def _call_item(call: FunctionCall, call_id: str) -> Item:
     arguments = call.arguments if call.arguments.strip() else "{}"
-    return Item(type="function_call", call_id=fit_id(call.call_id), name=call.name, arguments=arguments)
+    return Item(type="function_call", call_id=call_id, name=call.name, arguments=arguments)
 
 
-def _result_items(message: ChatMessage) -> list[Item]:
-    output = Item(type="function_call_output", call_id=fit_id(message.tool_call_id), output=message.content)
+def _result_items(message: ChatMessage, call_id: str) -> list[Item]:
+    output = Item(type="function_call_output", call_id=call_id, output=message.content)
     return [output, _pictures_item(message.images)] if message.images else [output]
 
 

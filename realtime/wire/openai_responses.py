@@ -59,6 +59,7 @@ _STATUSES: Final[dict[str, ResponseStatus]] = {
 }
 _MAX_OPEN = 64
 _MAX_SEEN = 16
+_MAX_CALLS = 1024
 
 
 def read_usage(usage: Mapping[str, Any]) -> TokenUsage | None:
@@ -96,6 +97,8 @@ class ResponseReader:
 
     Attributes:
         has_spoken: The model has given audio; from then on its voice cannot be changed.
+        running: Ids of the responses that began and are not over, oldest first.
+        calls: Ids of the calls that this connection's model made, the last 1,024: they go back as they came.
     """
 
     def __init__(self, usage_of: Callable[[JsonObject], TokenUsage | None] | None = None) -> None:
@@ -105,8 +108,9 @@ class ResponseReader:
             usage_of: Finds what a `response.done` cost, where a protocol says it elsewhere than in `response.usage`.
         """
         self.has_spoken = False
+        self.calls: dict[str, None] = {}
         self._usage_of = usage_of or _usage_of
-        self._running: dict[str, None] = {}
+        self.running: dict[str, None] = {}
         self._seen: dict[str, _Seen] = {}
 
     def handlers(self) -> dict[str, Callable[[JsonObject], list[ModelEvent]]]:
@@ -127,9 +131,9 @@ class ResponseReader:
     def _response_created(self, message: JsonObject) -> list[ModelEvent]:
         response = object_of(message, "response")
         response_id = required_text(response, "id")
-        if len(self._running) >= _MAX_OPEN:  # a server that never ends any
-            del self._running[next(iter(self._running))]
-        self._running[response_id] = None
+        if len(self.running) >= _MAX_OPEN:  # a server that never ends any
+            del self.running[next(iter(self.running))]
+        self.running[response_id] = None
         return [ResponseStarted(response_id=response_id, metadata=strings_of(response, "metadata"))]
 
     def _response_done(self, message: JsonObject) -> list[ModelEvent]:
@@ -154,15 +158,15 @@ class ResponseReader:
                 error_message=text_of(error, "message"),
             )
         )
-        self._running.pop(response_id, None)
+        self.running.pop(response_id, None)
         return events
 
     def end_malformed(self) -> list[ModelEvent]:
         """End the running response, the oldest if there are several: its `done` could not be read."""
-        if not self._running:
+        if not self.running:
             return []
-        response_id = next(iter(self._running))
-        del self._running[response_id]
+        response_id = next(iter(self.running))
+        del self.running[response_id]
         text = "the message that ended the response could not be read"
         return [ResponseEnded(response_id=response_id, status="failed", error_code=MALFORMED, error_message=text)]
 
@@ -179,9 +183,9 @@ class ResponseReader:
         """Whose output a message is; a server that does not say means the running response."""
         response_id = text_of(message, "response_id")
         if not response_id:
-            if not self._running:
+            if not self.running:
                 raise MissingFieldError("response_id")
-            response_id = next(reversed(self._running))
+            response_id = next(reversed(self.running))
         return response_id
 
     def _output_item_added(self, message: JsonObject) -> list[ModelEvent]:
@@ -211,6 +215,9 @@ class ResponseReader:
             if not call_id or call_id in seen.calls or text_of(item, "status") == "incomplete":
                 return []
             seen.calls.add(call_id)
+            if len(self.calls) >= _MAX_CALLS:
+                del self.calls[next(iter(self.calls))]
+            self.calls[call_id] = None
             name, arguments = text_of(item, "name"), text_of(item, "arguments")
             return [
                 ToolCallDone(response_id=response_id, item_id=item_id, call_id=call_id, name=name, arguments=arguments)

@@ -79,6 +79,44 @@ def _spoken_turn(greeting: str, text: str) -> Recording:
     return Recording([_config("Answer in two or three words.", "audio")], received)
 
 
+def _xai_turn(*, with_tool: bool) -> Recording:
+    """What xAI says otherwise: places unknown, usage beside the response, items under its own ids."""
+    call_id = "call-af8ed632-2074-4b5f-b719-7aa47250d3c6-0"
+    texts = ["I'll check the weather for London right away.", "It is foggy and 12 degrees in London."]
+    received: list[Any] = [
+        *script.session_created(),
+        {"type": "conversation.created"},
+        {"type": "ping"},
+        *script.session_updated(),
+        *script.item_created(_user("item_u", "What is the weather in London?"), None)[:1],
+    ]
+    if with_tool:
+        said = script.spoken_reply("resp_1", "item_a", texts[0], _ODD * 2, previous_item_id="item_u", chunk_bytes=33)
+        call = script.tool_call("resp_1", "item_c", call_id, "get_weather", '{"city":"London"}')
+        output = {"id": "item_o", "type": "function_call_output", "call_id": call_id, "role": "tool", "output": "…"}
+        received += [*said[:-1], *call[1:], *script.item_created(output, None)[:1]]
+    previous = "item_o" if with_tool else "item_u"
+    text = texts[1] if with_tool else "Hello there!"
+    received += script.spoken_reply("resp_2", "item_b", text, _ODD * 3, previous_item_id=previous, chunk_bytes=33)
+    for message in received:
+        message.setdefault("previous_item_id", None)
+        if message["type"] == "response.done":
+            message["usage"] = {
+                "input_tokens": 5,
+                "output_tokens": 42,
+                "total_tokens": 47,
+                "output_token_details": {"audio_tokens": 39},
+            }
+            message["response"] |= {"usage": {}, "status_details": "unimplemented"}
+    pcm = {"type": "audio/pcm", "rate": 24000}
+    session: dict[str, Any] = {
+        "instructions": "Use the get_weather tool for any weather question, then answer in one short sentence.",
+        "turn_detection": {"type": "server_vad", "create_response": True, "interrupt_response": True},
+        "audio": {"input": {"format": pcm, "transcription": {"model": "grok-transcribe"}}, "output": {"format": pcm}},
+    }
+    return Recording([{"type": "session.update", "session": session}], received)
+
+
 def _by_script(name: str) -> Recording:
     """The recorded conversation of that name, as a script: the same words in the same order."""
     start = [*script.session_created(expires_at=1_785_217_650), *script.session_updated()]
@@ -111,6 +149,8 @@ def _by_script(name: str) -> Recording:
         received = [*start, *asked, *call, *script.item_created(output, "item_c"), *answer]
         instructions = "Use the get_weather tool for any weather question, then answer in one short sentence."
         return Recording([_config(instructions, "text", tools=[_WEATHER])], received)
+    if name.startswith("xai/"):
+        return _xai_turn(with_tool="tool" in name)
     if name == "openai/text_in_audio_out_turn":
         return _spoken_turn("Say a short greeting.", "Hi there!")
     assert name == "azure/text_in_audio_out_turn"

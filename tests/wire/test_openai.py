@@ -223,6 +223,14 @@ class TestItems:
         events = self.create(ChatMessage(ChatRole.ASSISTANT, "", "m", self.CALLS), ("i1", "i2"))
         assert not any("previous_item_id" in event for event in events)
 
+    def test_a_result_goes_back_under_the_id_that_the_provider_gave(self):
+        wire, long = OpenAIWire(), "call-" + "0" * 60
+        item = {"id": "f1", "type": "function_call", "call_id": long, "name": "look", "arguments": "{}"}
+        wire.decode(json.dumps({"type": "response.output_item.done", "response_id": "r1", "item": item}))
+        message = ChatMessage(ChatRole.TOOL, "seen", "m", (), long)
+        (text,) = wire.encode(CreateItem(command_id="k", message=message, item_ids=("i1",)))
+        assert json.loads(text)["item"]["call_id"] == long
+
     def test_ids_must_fit_the_items(self):
         with pytest.raises(ArgumentError, match="item_ids"):
             self.create(ChatMessage(ChatRole.USER, "Hi", "m"), ("i1", "i2"))

@@ -140,6 +140,12 @@ def test_call_ids_of_other_providers_are_made_short_enough_the_same_way_each_tim
     assert call["call_id"] == output["call_id"]
 
 
+def test_the_call_id_of_the_provider_itself_goes_back_as_it_came():
+    long = "call-af8ed632-2074-4b5f-b719-7aa47250d3c6-0"
+    message = ChatMessage("tool", "x", tool_call_id=long)
+    assert items_of(message, input_rate_hz=24_000, known_calls={long})[0]["call_id"] == long
+
+
 calls = [(), (FunctionCall("a", "{}", "c1"),), (FunctionCall("a", "", "c1"), FunctionCall("b", "", "c2"))]
 sound = wav_bytes(bytes(480), 24_000)
 messages = st.builds(

@@ -255,7 +255,7 @@ class TestEnds:
         for number in range(500):
             decode({"type": "response.created", "response": {"id": f"r{number}"}}, decoder=decoder)
             decode({**audio(b"abc"), "response_id": f"r{number}"}, decoder=decoder)
-        assert len(decoder.responses._running) <= 64
+        assert len(decoder.responses.running) <= 64
         assert len(decoder.responses._seen) <= 16
 
 
