@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from realtime.core import model_events as reported
+from realtime.core.barge_in import is_backchannel
 from realtime.core.commands import (
     CancelResponse,
     CreateItem,
@@ -89,7 +90,9 @@ class Floor:
                 self._parts.ledger.remove(event.item_id)
             case reported.InputTranscriptUpdated():
                 self._parts.speech.transcript_updated(event)
+                self._words_came(event.item_id, is_final=False)
             case reported.InputTranscriptDone():
+                self._words_came(event.item_id, is_final=True, text=event.text)
                 self._parts.speech.transcript_done(event)
             case reported.InputTranscriptFailed():
                 self._parts.speech.transcript_failed(event)
@@ -109,6 +112,10 @@ class Floor:
         detection = self._parts.settings.turn_detection
         if not detection.interrupt_response:
             return
+        if self._parts.barge_in.is_ours:
+            for reply in self._parts.replies.open_replies():
+                self._parts.barge_in.hold(reply)
+            return
         for reply in self._parts.replies.open_replies():
             self.cut(reply, cause="barge_in")
         if self._parts.slot.state is ResponseState.RUNNING and not self._parts.capabilities.cancels_on_barge_in:
@@ -116,7 +123,33 @@ class Floor:
 
     def _speech_ended(self, event: reported.SpeechEnded) -> None:
         ended_at = self._parts.speech.ended(event)
+        self._parts.barge_in.sound_ended()
         self.release_held(ended_at)
+
+    def _words_came(self, item_id: str, *, is_final: bool, text: str | None = None) -> None:
+        """With `resume_after_ms`: words decide whether the sound was an interruption, and whether it is to be answered."""
+        barge_in = self._parts.barge_in
+        if not barge_in.is_ours or self._parts.speech.is_settled(item_id):
+            return
+        said = self._parts.speech.turn_of(item_id).text if text is None else text
+        was_holding = barge_in.is_holding
+        if not is_backchannel(said):
+            self.confirm_barge_in()
+        elif is_final:
+            barge_in.resume()
+        if is_final and said.strip() and self._parts.settings.turn_detection.create_response:
+            if was_holding and is_backchannel(said):
+                return
+            self._parts.slot.wish(Wish())
+
+    def confirm_barge_in(self) -> None:
+        """The user has the floor: what is being said was begun before these words, and is cut where it was held."""
+        self._parts.barge_in.release()
+        open_replies = self._parts.replies.open_replies()
+        for reply in open_replies:
+            self.cut(reply, cause="barge_in")
+        if self._parts.slot.state is ResponseState.RUNNING and open_replies:
+            self.cancel_response()
 
     def release_held(self, ended_at: float) -> None:
         """The user's turn ended: the frames held for it are encoded or let go (I4)."""
@@ -163,6 +196,8 @@ class Floor:
         self.hold_wish_until = None
         reply = self._parts.replies.start(event.response_id, agent_id=self._parts.agent.id, basis=self.basis)
         self.basis = None
+        if self._parts.barge_in.is_ours and self._parts.speech.is_speaking:
+            self._parts.barge_in.hold(reply)
         if self.cancel_on_start:
             self.cancel_on_start = False
             self.cut(reply, cause="interrupt")

@@ -57,6 +57,10 @@ class AudioTape:
             self.start += samples
         return b"".join(parts)
 
+    def copy_all(self) -> bytes:
+        """Everything on the tape, which keeps it."""
+        return b"".join(self._chunks)
+
     def keep_last(self, samples: int) -> int:
         """Drop from the front until at most `samples` are left.
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from realtime.chat.context import ChatContext
+from realtime.core.barge_in import BargeIn
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.completion import Completion
 from realtime.core.effects import Effects
@@ -76,7 +77,7 @@ class Parts:
             effects=self.effects,
         )
         if records:
-            self.keeping.audio.watch_input(self.input_audio.live)
+            self.keeping.audio.watch(self.input_audio.live, is_input=True)
         self.speech = Speech(
             input_audio=self.input_audio,
             history=self.history,
@@ -90,7 +91,9 @@ class Parts:
             ledger=self.ledger,
             keeping=self.keeping,
             effects=self.effects,
+            can_hold=settings.resume_after_ms > 0,
         )
+        self.barge_in = BargeIn(resume_after_ms=settings.resume_after_ms, replies=self.replies, effects=self.effects)
         self.tools = ToolRounds(
             tools=settings.tools,
             max_calls_per_turn=settings.window.max_tool_calls_per_turn,

@@ -6,6 +6,8 @@ what had not arrived. Driven by `SessionMachine`. Never connects.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CommitAudio, ConfigureSession, CreateItem, LinkCommand
@@ -39,6 +41,7 @@ class Reconnection:
         if self._lost_at is None:
             self._lost_at = parts.effects.now
         is_owed = self._floor.basis is not None and parts.settings.turn_detection.create_response
+        parts.barge_in.resume()
         for reply in parts.replies.open_replies():
             if not reply.response_over:
                 self._floor.cut(reply, cause="connection")
@@ -115,7 +118,9 @@ class Reconnection:
             instructions="\n\n".join(filter(None, (parts.agent.instructions, *leading))),
             tools=parts.tool_specs,
             voice=parts.agent.voice,
-            turn_detection=settings.turn_detection,
+            turn_detection=replace(settings.turn_detection, create_response=False, interrupt_response=False)
+            if parts.barge_in.is_ours
+            else settings.turn_detection,
             transcription=None if settings.transcription == "off" else settings.transcription,
             output=settings.output,
         )

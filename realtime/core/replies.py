@@ -13,7 +13,7 @@ from typing import Literal
 from realtime import pcm
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.commands import DeleteItem, EndReply, PlayAudio, StopReply, TruncateItem
+from realtime.core.commands import DeleteItem, EndReply, PlayAudio, ResumeReply, StopReply, TruncateItem
 from realtime.core.effects import Effects
 from realtime.core.events import AudioReceived, ReplyInterrupted, ReplyStarted, TranscriptUpdated
 from realtime.core.history import History, Place
@@ -116,6 +116,9 @@ class Reply:
         self.started_at: float | None = None
         self.first_audio_at: float | None = None
         self.first_played_at: float | None = None
+        self.unheard: AudioTape | None = None
+        """What has not been played, where a reply may be held and go on."""
+        self.is_held = False
 
     @property
     def is_over(self) -> bool:
@@ -134,8 +137,19 @@ class Replies:
         ledger: Ledger,
         keeping: Keeping,
         effects: Effects,
+        can_hold: bool = False,
     ) -> None:
-        """Start with none."""
+        """Start with none.
+
+        Args:
+            capabilities: What the model can do.
+            history: Where messages stand.
+            ledger: What the provider has.
+            keeping: Where recordings are counted.
+            effects: Where events and commands go.
+            can_hold: Whether replies may be held and go on (their unheard audio is then kept).
+        """
+        self._can_hold = can_hold
         self._capabilities = capabilities
         self._rate_hz = capabilities.output_rate_hz
         self._history = history
@@ -167,6 +181,7 @@ class Replies:
         if reply is None:
             reply = self._replies[reply_id] = Reply(reply_id, agent_id=agent_id, basis=basis)
             reply.started_at = self._effects.now
+            reply.unheard = AudioTape() if self._can_hold else None
             self._effects.emit(ReplyStarted(reply_id=reply_id))
         return reply
 
@@ -203,11 +218,14 @@ class Replies:
         if self._keeping.keeps_output_audio:
             if item.tape is None:
                 item.tape = AudioTape()
-                self._keeping.audio.watch_output(item.tape)
+                self._keeping.audio.watch(item.tape, is_input=False)
             item.tape.append(event.pcm)
             self._keeping.bound_audio()
         self._effects.emit(AudioReceived(reply_id=reply.reply_id, pcm=event.pcm, rate_hz=self._rate_hz))
-        self._effects.do(PlayAudio(command_id=self._effects.new_id(), reply_id=reply.reply_id, pcm=event.pcm))
+        if reply.unheard is not None:
+            reply.unheard.append(event.pcm)
+        if not reply.is_held:
+            self._effects.do(PlayAudio(command_id=self._effects.new_id(), reply_id=reply.reply_id, pcm=event.pcm))
 
     def receive_text(self, event: OutputTextUpdated | OutputTextDone) -> None:
         """Text of a reply grew, or one part of it is final."""
@@ -257,7 +275,7 @@ class Replies:
         reply.response_over = True
         reply.status = status
         reply.usage = usage
-        if reply.samples and not reply.is_cut and not reply.played_out:
+        if reply.samples and not reply.is_cut and not reply.played_out and not reply.is_held:
             self._effects.do(EndReply(command_id=self._effects.new_id(), reply_id=reply.reply_id))
 
     # -- what was heard ---------------------------------------------------------------------------------------------
@@ -274,9 +292,26 @@ class Replies:
         if reply.first_played_at is None and played_ms > 0:
             reply.first_played_at = self._effects.now
         reply.played_ms = max(reply.played_ms, min(played_ms, pcm.samples_to_ms(reply.samples, self._rate_hz)))
+        if reply.unheard is not None:
+            reply.unheard.take_until(pcm.ms_to_samples(reply.played_ms, self._rate_hz))
         if finished and reply.response_over:
             reply.played_out = True
         return reply
+
+    def hold(self, reply: Reply) -> None:
+        """Silence a reply; what it has not said is kept."""
+        if reply.samples:
+            self._effects.do(StopReply(command_id=self._effects.new_id(), reply_id=reply.reply_id))
+        reply.is_held = True
+
+    def go_on(self, reply: Reply) -> None:
+        """A held reply goes on where it stopped."""
+        reply.is_held = False
+        unheard = reply.unheard.copy_all() if reply.unheard is not None else b""
+        if unheard:
+            self._effects.do(ResumeReply(command_id=self._effects.new_id(), reply_id=reply.reply_id, pcm=unheard))
+        if reply.response_over and reply.samples:
+            self._effects.do(EndReply(command_id=self._effects.new_id(), reply_id=reply.reply_id))
 
     def cut(self, reply: Reply, *, cause: InterruptionCause, played_ms: int | None = None) -> None:
         """Stop a reply: what was heard is what it said (P1), and the provider is told (P2)."""
@@ -286,7 +321,7 @@ class Replies:
         heard_ms = min(reply.played_ms if played_ms is None else max(0, played_ms), received_ms)
         reply.played_ms = heard_ms
         reply.is_cut = True
-        if reply.samples:
+        if reply.samples and not reply.is_held:
             self._effects.do(StopReply(command_id=self._effects.new_id(), reply_id=reply.reply_id))
         heard, unheard = [], []
         for item in reply.items.values():
@@ -314,9 +349,7 @@ class Replies:
         if heard_ms >= received_ms > 0 and item.done:
             self._settle_item(reply, item, text, interrupted=False)
             return text, ""
-        # an unfinished item has more audio to come than it has: its text cannot all have been heard
-        total_ms = received_ms if item.done else max(received_ms, heard_ms + 1)
-        said, left = heard_text(text, heard_ms=heard_ms, total_ms=total_ms, words=item.words)
+        said, left = heard_text(text, heard_ms=heard_ms, total_ms=received_ms, words=item.words)
         self._settle_item(reply, item, said, interrupted=True, heard_ms=heard_ms, unheard=left)
         self._tell_cut(item, said, heard_ms)
         return said, left
@@ -368,7 +401,7 @@ class Replies:
         audio: AudioContent | None = None
         samples = 0
         if tape is not None:
-            self._keeping.audio.leave_output(tape)
+            self._keeping.audio.leave(tape)
             skipped = tape.start
             until = tape.end if heard_ms is None else pcm.ms_to_samples(heard_ms, self._rate_hz)
             data = tape.take_until(until) if until > skipped else b""

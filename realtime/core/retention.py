@@ -95,34 +95,27 @@ class AudioBudget:
         self._bound = None if seconds is None else math.floor(seconds * per_second)
         self._finished: deque[tuple[Place, int]] = deque()
         self._finished_ticks = 0
-        self._input_live: AudioTape | None = None
-        self._output_live: list[AudioTape] = []
+        self._live: list[tuple[AudioTape, int]] = []
         self.bytes_kept = 0
         """Bytes of finished audio that is kept."""
 
-    def watch_input(self, tape: AudioTape) -> None:
-        """The user's turn in progress is recorded on this tape."""
-        self._input_live = tape
+    def watch(self, tape: AudioTape, *, is_input: bool) -> None:
+        """A turn in progress is recorded on this tape."""
+        self._live.append((tape, self._input_ticks if is_input else self._output_ticks))
 
-    def watch_output(self, tape: AudioTape) -> None:
-        """A reply in progress is recorded on this tape."""
-        self._output_live.append(tape)
-
-    def leave_output(self, tape: AudioTape) -> None:
-        """A reply is over; its tape was cut."""
-        self._output_live = [live for live in self._output_live if live is not tape]
+    def leave(self, tape: AudioTape) -> None:
+        """A turn is over; its tape was cut."""
+        self._live = [(live, unit) for live, unit in self._live if live is not tape]
 
     @property
     def ticks(self) -> int:
         """Everything kept, in ticks."""
-        live = len(self._input_live) * self._input_ticks if self._input_live is not None else 0
-        return self._finished_ticks + live + sum(len(tape) * self._output_ticks for tape in self._output_live)
+        return self._finished_ticks + sum(len(tape) * unit for tape, unit in self._live)
 
     @property
     def live_bytes(self) -> int:
         """Bytes of turns in progress."""
-        live = len(self._input_live) if self._input_live is not None else 0
-        return 2 * (live + sum(len(tape) for tape in self._output_live))
+        return 2 * sum(len(tape) for tape, _ in self._live)
 
     def add(self, place: Place, samples: int, *, is_input: bool) -> None:
         """A turn's audio was finished: `samples` of it are kept at `place`."""
@@ -143,10 +136,7 @@ class AudioBudget:
         while self._finished and self.ticks > self._bound:
             leaving.append(self.pop_oldest())
         over = self.ticks - self._bound
-        tapes = ([(self._input_live, self._input_ticks)] if self._input_live is not None else []) + [
-            (tape, self._output_ticks) for tape in self._output_live
-        ]
-        for tape, unit in tapes:
+        for tape, unit in self._live:
             if over <= 0:
                 break
             over -= unit * tape.keep_last(max(0, len(tape) - -(-over // unit)))

@@ -296,7 +296,8 @@ class SessionSettings:
     memory_limit_bytes: int | None = None
     """Hard cap on what the session holds (behaviour.md R5); None: none."""
     resume_after_ms: int = 0
-    """A barge-in without words behind it within this time resumes the reply; 0: never (behaviour.md, issue of turns)."""
+    """A barge-in without words behind it within this time after the sound resumes the reply; 0: never. With it the session
+    asks for responses itself, once the user's words are known, so that a cough neither interrupts nor is answered."""
     tool_timeout_seconds: float = 30.0
     """How long a tool call may take, unless the tool says otherwise."""
     image_detail: str = "auto"
@@ -306,6 +307,8 @@ class SessionSettings:
         """Check what has no type of its own."""
         check_count("memory_limit_bytes", self.memory_limit_bytes, least=1, none_is="no cap")
         check_count("resume_after_ms", self.resume_after_ms)
+        if self.resume_after_ms and (self.transcription == "off" or self.turn_detection.mode == "manual"):
+            raise ArgumentError("resume_after_ms", self.resume_after_ms, "0 without transcription or turn detection")
         check_number("tool_timeout_seconds", self.tool_timeout_seconds, above=True)
         if self.output not in ("audio", "text"):
             raise ArgumentError("output", self.output, "'audio' or 'text'")

@@ -10,7 +10,7 @@ from realtime.chat.messages import AudioContent, ChatMessage, ChatRole
 from realtime.core.effects import Effects
 from realtime.core.events import SpeechStarted, SpeechStopped, TranscriptionFailed, TranscriptUpdated
 from realtime.core.history import History, Place
-from realtime.core.input_audio import InputAudio
+from realtime.core.input_audio import AudioTape, InputAudio
 from realtime.core.keeping import Keeping
 from realtime.core.model_events import (
     InputCommitted,
@@ -37,7 +37,7 @@ class SpokenTurn:
         "is_committed",
         "item_id",
         "place",
-        "recording",
+        "tape",
     )
 
     def __init__(self, item_id: str, *, began_wall: float) -> None:
@@ -51,7 +51,8 @@ class SpokenTurn:
         self.deltas: dict[int, str] = {}
         self.finals: dict[int, str] = {}
         self.done = False
-        self.recording: bytes = b""
+        self.tape: AudioTape | None = None
+        """Its recording, if the user's audio is kept."""
 
     @property
     def text(self) -> str:
@@ -137,8 +138,12 @@ class Speech:
             self._settle(turn)
 
     def _record(self, turn: SpokenTurn, until: int) -> None:
-        if self._keeping.keeps_input_audio:
-            turn.recording += self._input.record_until(until)
+        if not self._keeping.keeps_input_audio:
+            return
+        if turn.tape is None:
+            turn.tape = AudioTape()
+            self._keeping.audio.watch(turn.tape, is_input=True)
+        turn.tape.append(self._input.record_until(until))
 
     def cleared(self) -> None:
         """The provider threw the uncommitted audio away."""
@@ -150,7 +155,7 @@ class Speech:
 
     def transcript_updated(self, event: InputTranscriptUpdated) -> None:
         """The transcript of a turn grew."""
-        if self._is_closed(event.item_id):
+        if self.is_settled(event.item_id):
             return
         turn = self.turn_of(event.item_id)
         before = turn.deltas.get(event.content_index, "")
@@ -163,7 +168,7 @@ class Speech:
 
     def transcript_done(self, event: InputTranscriptDone) -> None:
         """The transcript of a turn is final."""
-        if self._is_closed(event.item_id):
+        if self.is_settled(event.item_id):
             return
         turn = self.turn_of(event.item_id)
         turn.finals[event.content_index] = event.text
@@ -177,7 +182,7 @@ class Speech:
 
     def transcript_failed(self, event: InputTranscriptFailed) -> None:
         """A turn could not be transcribed: it is complete without words."""
-        if self._is_closed(event.item_id):
+        if self.is_settled(event.item_id):
             return
         turn = self.turn_of(event.item_id)
         turn.done = True
@@ -185,7 +190,7 @@ class Speech:
         if turn.place is not None:
             self._settle(turn)
 
-    def _is_closed(self, item_id: str) -> bool:
+    def is_settled(self, item_id: str) -> bool:
         """Whether the turn was recorded already; what comes for it now is too late (H2)."""
         if item_id in self._turns:
             return False
@@ -235,24 +240,30 @@ class Speech:
         return turn.ended_ms is None or self._input.samples_at(turn.ended_ms) > self._input.replay.start
 
     def _drop(self, turn: SpokenTurn) -> None:
+        self._recording(turn)
         self._turns.pop(turn.item_id, None)
         self._input.hold_turn(open_=bool(self._turns))
 
     def _settle(self, turn: SpokenTurn) -> None:
         place = turn.place
         assert place is not None
-        audio: AudioContent | None = None
-        if turn.recording:
-            audio = AudioContent.from_wav(pcm.wav_bytes(turn.recording, self._input.rate_hz))
+        recording = self._recording(turn)
+        audio = AudioContent.from_wav(pcm.wav_bytes(recording, self._input.rate_hz)) if recording else None
         message = self._message(turn, audio)
-        samples = len(turn.recording) // 2
-        turn.recording = b""
         self._history.settle(place, message)
         if audio is not None and place.message is message:
-            self._keeping.add_audio(place, samples, is_input=True)
+            self._keeping.add_audio(place, len(recording) // 2, is_input=True)
         if turn.ended_ms is not None:
             self._input.forget_before(turn.ended_ms)
         self._drop(turn)
+
+    def _recording(self, turn: SpokenTurn) -> bytes:
+        """Take a turn's recording; it is no longer counted as live."""
+        tape, turn.tape = turn.tape, None
+        if tape is None:
+            return b""
+        self._keeping.audio.leave(tape)
+        return tape.take_until(tape.end)
 
     def _message(self, turn: SpokenTurn, audio: AudioContent | None) -> ChatMessage:
         return ChatMessage(ChatRole.USER, turn.text, turn.item_id, created_at=turn.began_wall, audio=audio)

@@ -1,0 +1,150 @@
+"""The window in a session: behaviour.md W4–W6."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from realtime.chat.window import ContextWindow
+from realtime.core import commands as do
+from realtime.core import events as seen
+from realtime.core import model_events as said
+from realtime.core.settings import FrameSampling, Retention
+
+LONG = " ".join(["word"] * 20)
+
+
+class Digest:
+    async def summarize(self, messages):  # the shell calls it; the core only asks for it
+        return "never called by the core"
+
+
+def talk(rig, turns: int, *, first: int = 0) -> None:
+    for index in range(first, first + turns):
+        rig.say(f"u{index}", LONG)
+        rig.reply(f"r{index}", f"a{index}", LONG)
+        rig.pull()
+
+
+def test_window_is_applied_after_every_turn_and_felt_by_the_provider(make_rig):
+    """W5: what it removes is deleted in the provider's conversation too."""
+    rig = make_rig(window=ContextWindow(max_tokens=200, keep_recent_turns=2))
+    talk(rig, 10)
+    assert rig.machine.statistics().tokens.own <= 200
+    removed = [message_id for event in rig.of(seen.MessagesRemoved) for message_id in event.message_ids]
+    assert {event.reason for event in rig.of(seen.MessagesRemoved)} == {"window"}
+    assert [command.item_id for command in rig.sent_of(do.DeleteItem)] == removed
+    assert rig.machine.statistics().provider_items == len(rig.context)
+
+
+def test_history_keeps_what_the_window_trims(make_rig):
+    """H0."""
+    rig = make_rig(window=ContextWindow(max_tokens=200, keep_recent_turns=2))
+    talk(rig, 10)
+    assert len(rig.machine.messages()) == 20
+    assert len(rig.context) < 20
+    assert rig.context.messages() == rig.machine.messages()[-len(rig.context) :]
+
+
+def test_trims_use_the_providers_count_where_it_is_higher(make_rig):
+    """W6."""
+    rig = make_rig(window=ContextWindow(max_tokens=400, keep_recent_turns=1))
+    talk(rig, 3)
+    before = rig.machine.statistics().tokens.own
+    rig.say("u9", LONG)
+    rig.start_reply("r9", "a9")
+    usage = said.TokenUsage(input_tokens=2_000, output_tokens=10, total_tokens=2_010)
+    rig.feed(
+        said.OutputTextDone(response_id="r9", item_id="a9", text="ok"),
+        said.OutputItemDone(response_id="r9", item_id="a9"),
+        said.ResponseEnded(response_id="r9", usage=usage),
+    )
+    figures = rig.machine.statistics().tokens
+    assert figures.reported == 2_000
+    assert 1.0 < figures.scale <= 20.0
+    assert figures.own < before
+
+
+def test_pictures_gone_here_are_the_first_to_be_deleted_there(make_rig):
+    """W5: they count in the window."""
+    rig = make_rig(
+        window=ContextWindow(max_tokens=2_000),
+        retention=Retention(images_max=1),
+        sampling=FrameSampling(fps_idle=1.0, min_change=0),
+    )
+    frames = 0
+    while not rig.sent_of(do.DeleteItem) and frames < 100:
+        rig.frame(frames)
+        rig.pull()
+        rig.wait(1.0)
+        frames += 1
+        rig.say(f"u{frames}", "and now?")
+        rig.reply(f"r{frames}", f"a{frames}", "Still the same.")
+        rig.pull()
+    deleted = {command.item_id for command in rig.sent_of(do.DeleteItem)}
+    pictures = [c.item_ids[0] for c in rig.sent_of(do.CreateItem) if c.message.images]
+    assert deleted
+    assert deleted <= set(pictures[:-1])
+    figures = rig.machine.statistics().tokens
+    assert figures.own + figures.gone <= 2_000
+
+
+def summarizing(make_rig):
+    rig = make_rig(window=ContextWindow(max_tokens=200, keep_recent_turns=2, summary_llm=Digest()))
+    turn = 0
+    while not rig.local_of(do.RequestSummary):
+        talk(rig, 1, first=turn)
+        turn += 1
+    return rig, rig.local_of(do.RequestSummary)[-1], turn
+
+
+def test_summary_replaces_exactly_what_it_digests(make_rig):
+    """W4."""
+    rig, request, _ = summarizing(make_rig)
+    digested = {message.message_id for message in request.messages}
+    survivors = [m.message_id for m in rig.context.messages() if m.message_id not in digested]
+    rig.machine.receive_summary(request.basis_revision, "They said word a lot.", now=rig.now)
+    rig.drain()
+    rig.pull()
+    after = rig.context.messages()
+    assert after[0].summary and after[0].content == "They said word a lot."
+    assert [message.message_id for message in after[1:]] == survivors
+    assert {command.item_id for command in rig.sent_of(do.DeleteItem)} >= digested
+    created = rig.sent_of(do.CreateItem)[-1]
+    assert created.message.summary and created.previous_item_id == "root"
+    assert rig.of(seen.ContextSummarized)[0].digested == tuple(m.message_id for m in request.messages)
+
+
+def test_messages_that_arrive_meanwhile_survive(make_rig):
+    """W4, B15."""
+    rig, request, turn = summarizing(make_rig)
+    talk(rig, 1, first=turn)
+    rig.machine.receive_summary(request.basis_revision, "digest", now=rig.now)
+    rig.drain()
+    assert [m.message_id for m in rig.context.messages()][-2:] == [f"u{turn}", f"a{turn}"]
+
+
+def test_failed_empty_or_stale_summary_falls_back_to_trimming(make_rig):
+    """W4, B15."""
+    for text in (None, "", "  "):
+        rig, request, _ = summarizing(make_rig)
+        rig.machine.receive_summary(request.basis_revision - 1, "stale", now=rig.now)
+        rig.drain()
+        assert not any(message.summary for message in rig.context.messages())
+        rig.machine.receive_summary(request.basis_revision, text, now=rig.now)
+        rig.drain()
+        assert not any(message.summary for message in rig.context.messages())
+        assert rig.machine.statistics().tokens.own <= 200
+
+
+def test_summary_never_delays_a_reply(make_rig):
+    """W4."""
+    rig, _, _ = summarizing(make_rig)
+    rig.machine.send(["quick?"], respond=True, now=rig.now)
+    assert do.CreateResponse in [type(command) for command in rig.pull()]
+
+
+def test_tokens_of_usage_add_field_by_field():
+    one = said.TokenUsage(input_tokens=1, output_tokens=2, total_tokens=3, cached_tokens=4, input_audio_tokens=5)
+    assert one + replace(one, output_audio_tokens=6) == said.TokenUsage(
+        input_tokens=2, output_tokens=4, total_tokens=6, cached_tokens=8, input_audio_tokens=10, output_audio_tokens=6
+    )
