@@ -14,8 +14,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace as replaced
-from typing import Any
+from typing import Any, Self
 
+from realtime.chat.conversions import Convertible
 from realtime.chat.entries import ContextEntry
 from realtime.chat.messages import (
     AgentHandoff,
@@ -27,7 +28,7 @@ from realtime.chat.messages import (
     as_output,
     as_role,
 )
-from realtime.chat.store import ContextLease, ContextStore
+from realtime.chat.store import ContextLease
 from realtime.chat.tally import Tally
 from realtime.chat.truncation import newest
 from realtime.errors import ArgumentError, ImageError, UserError
@@ -40,14 +41,14 @@ def _words_rule(message: ChatMessage) -> int:
     return 2 * len(message.content.split())
 
 
-class ChatContext:
+class ChatContext(Convertible):
     """A conversation's messages and handoffs, in order.
 
     Messages are frozen values; the context is the one thing that changes. Not safe for several threads at once. While a
     session runs on it, only the session changes it: every changing call raises `UserError`.
     """
 
-    __slots__ = ("__weakref__", "store")
+    __slots__ = ("__weakref__",)
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class ChatContext:
         Raises:
             ArgumentError: There is something else among them.
         """
-        self.store = ContextStore()
+        super().__init__()
         for message in initial_messages or ():
             self.store.append(_checked(message, "initial_messages"))
         for handoff in initial_handoffs or ():
@@ -68,7 +69,7 @@ class ChatContext:
             self.store.handoffs.append(handoff)
 
     @classmethod
-    def empty(cls) -> ChatContext:
+    def empty(cls) -> Self:
         """A context with nothing in it."""
         return cls()
 
