@@ -251,9 +251,10 @@ class RealtimeSession(SessionReading):
         """
         runtime = self._running()
         parts = await as_parts(content, runtime.encode)
-        if respond or (respond is None and any(isinstance(part, str) for part in parts)):
+        asks = any(isinstance(part, str) for part in parts) if respond is None else bool(respond)
+        if asks:
             self._replies.expect(runtime.driver.machine)
-        ids = runtime.driver.step(lambda machine, now: machine.send(parts, respond=respond, now=now))
+        ids = runtime.driver.step(lambda machine, now: machine.send(parts, respond=asks, now=now))
         return tuple(ids)
 
     async def send_audio(self, pcm: bytes, *, rate_hz: int | None = None) -> None:
