@@ -220,7 +220,7 @@ async def _call(options: DemoOptions, screen: Screen) -> CallResult:
 
 
 def _llm(arguments: list[str]) -> int:
-    from realtime.local.__main__ import main as serve
+    from realtime.local.cli import main as serve
 
     return serve(arguments)
 

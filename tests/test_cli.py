@@ -53,7 +53,7 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["llm", "--port", "99999"], "port"),
         (["inspect", "no-such-context.json"], "no-such-context.json"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_clear_line(
     arguments: list[str],

@@ -128,7 +128,7 @@ class CallLog:
             case ev.MessageCommitted(message=message):
                 self.growing.pop(message.message_id, None)
                 if message.role == ChatRole.ASSISTANT and message.content and not message.interrupted:
-                    yield "model", f"“{message.content}” (heard to the end)"
+                    yield "model", "was heard to the end"
             case ev.ReplyStarted():
                 self.speaking.add("model")
             case ev.ReplyInterrupted():

@@ -22,7 +22,7 @@ from realtime.errors import MissingExtraError
 
 __all__ = ["SCENE_QUESTIONS", "SIGN_LINES", "spoken", "street"]
 
-SCENE_QUESTIONS = ("Hello there. What does the sign say?", "How many pictures have you seen so far?")
+SCENE_QUESTIONS = ("What does the sign say?", "How many pictures have you seen so far?")
 """What is asked, one turn each."""
 SIGN_LINES = ("FRESH BREAD", "OPEN UNTIL SIX")
 """What the sign says."""
