@@ -167,6 +167,8 @@ class Floor:
 
     def _item_added(self, event: reported.ItemAdded) -> None:
         place = self._parts.history.find(event.item_id)
+        if place is None and event.item_id in self._parts.ledger:
+            return  # ours, and no message of its own: a digest, the pictures of a result
         if place is None and not self._parts.history.was_here(event.item_id) and event.kind != "function_call_output":
             place = self._parts.history.reserve(
                 event.item_id, behind=event.previous_item_id, at_end=not event.has_place

@@ -135,6 +135,14 @@ class History:
         """The place of an item, if it has one."""
         return self._by_item.get(item_id)
 
+    def rename(self, place: Place, item_ids: tuple[str, ...]) -> None:
+        """A place's items have other ids at a new connection."""
+        for item_id in place.item_ids:
+            self._by_item.pop(item_id, None)
+        place.item_ids = item_ids
+        for item_id in item_ids:
+            self._by_item[item_id] = place
+
     def place_of(self, entry: ContextEntry) -> Place | None:
         """The place whose message stands at an entry of the context; None for a digest."""
         return self._by_entry.get(entry)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from realtime.chat.messages import ChatMessage
+from realtime.chat.messages import ChatMessage, ImageContent
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import DeleteItem
 from realtime.core.effects import Effects
@@ -205,7 +205,7 @@ class Keeping:
             self._effects.emit(MessagesRemoved(message_ids=tuple(ids), reason=reason))
 
 
-def _without(message: ChatMessage, kept: tuple[object, ...]) -> ChatMessage | None:
+def _without(message: ChatMessage, kept: tuple[ImageContent, ...]) -> ChatMessage | None:
     """The message with only these pictures: a frame without its picture is nothing, a text says that one is gone."""
     if not kept and not message.content and not message.tool_call_id:
         return None

@@ -30,6 +30,7 @@ from realtime.core.events import (
     HandedOff,
     SessionEnded,
     SessionEvent,
+    SkipReason,
     TrackEnded,
 )
 from realtime.core.floor import Floor
@@ -197,7 +198,7 @@ class SessionMachine:
         if self._is_closed or reason is None or facts is None:
             return
         if image is None:
-            skipped = "encode_failed" if error is not None else "replaced"
+            skipped: SkipReason = "encode_failed" if error is not None else "replaced"
             self._parts.effects.emit(FrameSkipped(source=source, reason=skipped, captured_at=facts.captured_at))
             if error is not None:
                 self._parts.effects.emit(ErrorReported(error=error, where=f"track {source}"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from realtime.core.commands import (
     AppendAudio,
@@ -75,7 +76,9 @@ class Outbox:
             The control commands and pictures that were under way or waiting, oldest first. The caller decides which
             of them still mean something; audio is `InputAudio.restart`'s.
         """
-        lost = [command for command in self._under_way.values() if not isinstance(command, AppendAudio)]
+        lost: list[LinkCommand] = [
+            command for command in self._under_way.values() if not isinstance(command, AppendAudio)
+        ]
         lost += self._control
         lost += self._pictures.values()
         self._under_way.clear()
@@ -126,7 +129,7 @@ class Outbox:
         """
         command = self._under_way.pop(command_id, None)
         if command is not None and not isinstance(command, AppendAudio):
-            self._sent[command_id] = command
+            self._sent[command_id] = _without_media(command)
             while len(self._sent) > _REMEMBERED:
                 self._sent.popitem(last=False)
         return command
@@ -165,3 +168,10 @@ class Outbox:
     def queued_bytes(self) -> int:
         """Bytes of audio and sampled frames that wait, and of audio kept for a replay."""
         return self._audio.waiting_bytes + self._audio.held_bytes + self.picture_bytes
+
+
+def _without_media(command: LinkCommand) -> LinkCommand:
+    """What is remembered of a command that was sent: never its pictures or recordings (behaviour.md R3)."""
+    if not isinstance(command, CreateItem):
+        return command
+    return replace(command, message=replace(command.message, images=(), audio=None))

@@ -31,7 +31,7 @@ class _Waiting:
     def __init__(self, message: ChatMessage, command: CreateItem, keep_reason: KeepReason | None) -> None:
         self.message = message
         self.command = command
-        self.keep_reason = keep_reason
+        self.keep_reason: KeepReason | None = keep_reason
         self.was_sent = False
         self.kept: ChatMessage | None = message
         """What is recorded of it, once it was sent."""

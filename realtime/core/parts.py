@@ -99,6 +99,7 @@ class Parts:
             max_calls_per_turn=settings.window.max_tool_calls_per_turn,
             timeout_seconds=settings.tool_timeout_seconds,
             history=self.history,
+            ledger=self.ledger,
             keeping=self.keeping,
             effects=self.effects,
         )

@@ -106,7 +106,10 @@ class Reconnection:
         longest = self._parts.capabilities.max_item_id_length
         known = () if place is None else tuple(item_id for item_id in place.item_ids if 0 < len(item_id) <= longest)
         fresh = tuple(self._parts.effects.new_id() for _ in range(count - len(known[:count])))
-        return known[:count] + fresh
+        item_ids = known[:count] + fresh
+        if place is not None and item_ids != place.item_ids:
+            self._parts.history.rename(place, item_ids)
+        return item_ids
 
     def configuration(self) -> ConfigureSession:
         """What the provider is told of the agent: its instructions and the conversation's leading ones, tools, turns."""

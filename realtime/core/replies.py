@@ -323,7 +323,8 @@ class Replies:
         reply.is_cut = True
         if reply.samples and not reply.is_held:
             self._effects.do(StopReply(command_id=self._effects.new_id(), reply_id=reply.reply_id))
-        heard, unheard = [], []
+        heard: list[str] = []
+        unheard: list[str] = []
         for item in reply.items.values():
             said, left = self._cut_item(reply, item, heard_ms)
             heard.append(said)
@@ -340,7 +341,7 @@ class Replies:
 
     def _cut_item(self, reply: Reply, item: ReplyItem, reply_heard_ms: int) -> tuple[str, str]:
         text = item.text
-        if not item.spoken and not item.samples:
+        if text and not item.spoken and not item.samples:
             self._settle_item(reply, item, text, interrupted=not item.done)
             return text, ""
         received_ms = pcm.samples_to_ms(item.samples, self._rate_hz)

@@ -17,8 +17,8 @@ from realtime.core.settings import FrameSampling
 
 __all__ = ["FrameFacts", "FrameSampler", "FrameVerdict", "thumb_difference"]
 
-_TOLERANCE = 0.1
-"""Share of the period by which a frame may come early and still be on time."""
+_TOLERANCE_MS = 20
+"""By so much a frame may come early and still be on time: less than half a frame at 25 a second."""
 _MIN_HOLD_SECONDS = 0.25
 """Held frames of one source are at least this far apart."""
 
@@ -61,16 +61,19 @@ def thumb_difference(one: bytes, other: bytes) -> float:
     """Mean absolute luma difference of two thumbprints, 0–255; 255 if they cannot be compared."""
     if not one or len(one) != len(other):
         return 255.0
-    return sum(map(abs, map(sub, one, other))) / len(one)
+    total: int = sum(map(abs, map(sub, one, other)))
+    return total / len(one)
 
 
 class _Source:
     """What is remembered of one camera or screen."""
 
-    __slots__ = ("due_ms", "held", "kept_at", "kept_pts_ms", "last_pts_ms", "thumb")
+    __slots__ = ("due_ms", "held", "kept_at", "kept_pts_ms", "last_pts_ms", "period_ms", "thumb")
 
     def __init__(self) -> None:
         self.due_ms: float | None = None
+        self.period_ms: float | None = None
+        """The schedule that `due_ms` is of."""
         self.kept_pts_ms: int | None = None
         self.kept_at = 0.0
         self.last_pts_ms: int | None = None
@@ -134,21 +137,23 @@ class FrameSampler:
 
     def _is_due(self, source: _Source, facts: FrameFacts, period_ms: float) -> bool:
         assert source.kept_pts_ms is not None
-        due_ms = source.kept_pts_ms + period_ms if source.due_ms is None else source.due_ms
-        due_ms = min(due_ms, facts.pts_ms + period_ms)  # a faster schedule does not wait for the slower one's time
-        if source.kept_pts_ms + period_ms < due_ms:
-            due_ms = max(source.kept_pts_ms + period_ms, due_ms - period_ms)
-        return facts.pts_ms >= due_ms - period_ms * _TOLERANCE
+        if (
+            source.due_ms is None or source.period_ms != period_ms
+        ):  # a faster schedule does not wait for the slower one's
+            source.due_ms = source.kept_pts_ms + period_ms
+            source.period_ms = period_ms
+        return facts.pts_ms >= source.due_ms - _TOLERANCE_MS
 
     def _keep(self, source: _Source, facts: FrameFacts, reason: KeepReason) -> FrameVerdict:
         period_ms = self._period_ms()
-        if period_ms is not None:
-            on_schedule = (source.due_ms if source.due_ms is not None else facts.pts_ms) + period_ms
-            # after a stall or a request the schedule starts again from this frame; jitter does not move it
-            late = abs(on_schedule - period_ms - facts.pts_ms) > period_ms * 0.5
-            source.due_ms = facts.pts_ms + period_ms if late else on_schedule
-        else:
+        due_ms = source.due_ms
+        if period_ms is None:
             source.due_ms = None
+        elif due_ms is None or reason != "schedule" or facts.pts_ms - due_ms > period_ms * 0.5:
+            source.due_ms = facts.pts_ms + period_ms  # after a stall or a request it starts again from this frame
+        else:
+            source.due_ms = due_ms + period_ms  # jitter does not move it
+        source.period_ms = period_ms
         source.kept_pts_ms = facts.pts_ms
         source.kept_at = facts.captured_at
         source.thumb = facts.thumbprint

@@ -120,8 +120,9 @@ class Agent:
 
     def __post_init__(self) -> None:
         """Check the id, copy the tools in."""
-        if not isinstance(self.id, str) or not self.id:
-            raise ArgumentError("id", self.id, "a non-empty string")
+        given: object = self.id
+        if not isinstance(given, str) or not given:
+            raise ArgumentError("id", given, "a non-empty string")
         object.__setattr__(self, "tools", tuple(self.tools))
 
 

@@ -15,6 +15,7 @@ from realtime.core.effects import Effects
 from realtime.core.events import ApprovalRequested, ToolCalled, ToolFinished
 from realtime.core.history import History, Place
 from realtime.core.keeping import Keeping
+from realtime.core.ledger import Ledger
 from realtime.core.model_events import ToolCallDone
 from realtime.core.settings import ToolSpec
 
@@ -47,6 +48,7 @@ class ToolRounds:
         max_calls_per_turn: int,
         timeout_seconds: float,
         history: History,
+        ledger: Ledger,
         keeping: Keeping,
         effects: Effects,
     ) -> None:
@@ -55,6 +57,7 @@ class ToolRounds:
         self._max = max_calls_per_turn
         self._timeout_seconds = timeout_seconds
         self._history = history
+        self._ledger = ledger
         self._keeping = keeping
         self._effects = effects
         self._open: OrderedDict[str, ToolCall] = OrderedDict()
@@ -196,6 +199,8 @@ class ToolRounds:
             tool_name=call.name,
         )
         item_ids = (message.message_id, self._effects.new_id()) if images else (message.message_id,)
+        for item_id in item_ids:
+            self._ledger.add(item_id)
         self._effects.send(CreateItem(command_id=self._effects.new_id(), message=message, item_ids=item_ids))
         kept = self._keeping.admit_pictures(message) or message
         place = self._history.add_result(call.place, kept)

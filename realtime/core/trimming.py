@@ -148,6 +148,7 @@ class Trimming:
         ids = tuple(entry.message.message_id for entry in entries)
         self._delete_at_provider(entries)
         self._history.digest(entries, digest)
+        self._ledger.add(digest.message_id, self._window.count_message(digest))
         self.summarized += len(ids)
         self._effects.send(
             CreateItem(

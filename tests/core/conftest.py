@@ -81,6 +81,7 @@ class Rig:
             if self.acknowledges and isinstance(command, do.CreateItem):
                 self.acknowledge(command)
             self.drain()
+        self.drain()
         return pulled
 
     def acknowledge(self, command: do.CreateItem) -> None:

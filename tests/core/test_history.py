@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from realtime.chat.context import ChatContext
@@ -49,7 +51,7 @@ def test_snapshots_are_prefixes_of_later_ones(make_rig):
     rig.pull()
     rig.transcribe("u2", "three")
     assert rig.names() == ["u:one", "a:two", "u:three", "a:four", "frame"]
-    for earlier, later in zip(snapshots, snapshots[1:], strict=False):
+    for earlier, later in itertools.pairwise(snapshots):
         assert later[: len(earlier)] == earlier
 
 
@@ -102,8 +104,10 @@ def test_without_transcription_retained_audio_is_the_message(make_rig):
     rig.hear(600)
     rig.say("u2", None, ms=200)
     first, second = rig.machine.messages()
-    assert first.audio is not None and first.audio.duration_ms == 400
-    assert second.audio is not None and second.audio.duration_ms == 800
+    assert first.audio is not None
+    assert first.audio.duration_ms == 400
+    assert second.audio is not None
+    assert second.audio.duration_ms == 800
 
 
 def test_deltas_then_done_then_a_replay_make_one_message(make_rig):
@@ -199,6 +203,7 @@ def test_frames_are_messages_of_their_own_in_order_with_the_speech(make_rig):
     rig.frame(1)
     rig.pull()
     rig.say("u1", "what is this?")
+    rig.wait(4)
     rig.frame(2)
     rig.pull()
     assert rig.names() == ["frame", "u:what is this?", "frame"]
@@ -238,7 +243,7 @@ def test_one_context_in_two_sessions_is_an_error(make_rig):
     rig = make_rig(context=context)
     with pytest.raises(UserError):
         make_rig(context=context)
-    with pytest.raises(UserError, match="session.send"):
+    with pytest.raises(UserError, match=r"session\.send"):
         context.add_message(ChatRole.USER, "from outside")
     rig.machine.close(now=rig.now)
     context.add_message(ChatRole.USER, "after the session")

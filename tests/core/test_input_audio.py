@@ -61,7 +61,8 @@ def test_full_lane_drops_its_oldest_audio_and_no_commit():
     assert audio.dropped == 2_000
     assert isinstance(audio.take("1"), CommitAudio)
     first = audio.take("2")
-    assert isinstance(first, AppendAudio) and first.pcm == ramp(2_000, 100)
+    assert isinstance(first, AppendAudio)
+    assert first.pcm == ramp(2_000, 100)
 
 
 def test_positions_count_what_was_sent():

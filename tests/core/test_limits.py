@@ -29,7 +29,8 @@ def test_breach_ends_the_session_after_the_running_reply(make_rig):
     rig.play("r2", 100, finished=True)
     assert rig.machine.is_closed
     ended = rig.events[-1]
-    assert isinstance(ended, seen.SessionEnded) and ended.reason == "usage_limit"
+    assert isinstance(ended, seen.SessionEnded)
+    assert ended.reason == "usage_limit"
     assert isinstance(ended.error, UsageLimitExceeded)
     assert (ended.error.limit, ended.error.used, ended.error.allowed) == ("max_tokens", 120, 100)
     assert rig.names()[-1] == "a:yes"

@@ -97,7 +97,8 @@ def test_running_reply_is_settled_as_interrupted_by_a_drop(make_rig):
     rig.play("r1", 500)
     rig.drop()
     message = rig.machine.messages()[-1]
-    assert message.content == "one two" and message.interrupted
+    assert message.content == "one two"
+    assert message.interrupted
     assert rig.of(seen.ReplyInterrupted)[0].cause == "connection"
     rig.connect()
     rig.say("u2", "again")
@@ -285,4 +286,5 @@ def test_parts_of_a_seeded_round_have_one_item_each(make_rig):
     rig = make_rig(context=context)
     assert [len(c.item_ids) for c in rig.sent_of(do.CreateItem)] == [1, 3, 1, 1]
     ids = [item_id for c in rig.sent_of(do.CreateItem) for item_id in c.item_ids]
-    assert len(set(ids)) == len(ids) and all(0 < len(item_id) <= 32 for item_id in ids)
+    assert len(set(ids)) == len(ids)
+    assert all(0 < len(item_id) <= 32 for item_id in ids)

@@ -30,7 +30,8 @@ def test_barge_in_cuts_transcript_to_heard_ms(make_rig):
     message = rig.machine.messages()[-1]
     assert message.content == " ".join(f"word{index:02}" for index in range(10))
     assert message.unheard == " ".join(f"word{index:02}" for index in range(10, 20))
-    assert message.interrupted and message.heard_ms == 5_000
+    assert message.interrupted
+    assert message.heard_ms == 5_000
     (truncate,) = rig.sent_of(do.TruncateItem)
     assert (truncate.item_id, truncate.audio_end_ms) == ("a1", 5_000)
 
@@ -56,7 +57,8 @@ def test_fully_heard_is_unchanged_and_not_marked(make_rig, played_ms):
     rig = interrupted_at(make_rig, played_ms)
     message = rig.machine.messages()[-1]
     assert message.content == TWENTY
-    assert not message.interrupted and message.unheard == ""
+    assert not message.interrupted
+    assert message.unheard == ""
     assert rig.sent_of(do.TruncateItem) == []
 
 

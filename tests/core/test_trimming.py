@@ -106,11 +106,13 @@ def test_summary_replaces_exactly_what_it_digests(make_rig):
     rig.drain()
     rig.pull()
     after = rig.context.messages()
-    assert after[0].summary and after[0].content == "They said word a lot."
+    assert after[0].summary
+    assert after[0].content == "They said word a lot."
     assert [message.message_id for message in after[1:]] == survivors
     assert {command.item_id for command in rig.sent_of(do.DeleteItem)} >= digested
     created = rig.sent_of(do.CreateItem)[-1]
-    assert created.message.summary and created.previous_item_id == "root"
+    assert created.message.summary
+    assert created.previous_item_id == "root"
     assert rig.of(seen.ContextSummarized)[0].digested == tuple(m.message_id for m in request.messages)
 
 

@@ -68,7 +68,8 @@ def test_stale_end_does_not_end_the_new_response(make_rig):
     rig.start_reply("r2", "a2")
     rig.machine.create_response(now=rig.now)
     rig.feed(said.ResponseEnded(response_id="r1", status="cancelled"))
-    assert rig.sent_of(do.CreateResponse) == [] and rig.pull() == []
+    assert rig.sent_of(do.CreateResponse) == []
+    assert rig.pull() == []
     rig.end_reply("r2", "a2", "yes")
     assert [type(command) for command in rig.pull()] == [do.CreateResponse]
 
