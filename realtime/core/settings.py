@@ -25,6 +25,7 @@ __all__ = [
     "TurnDetection",
     "UsageLimits",
     "check_count",
+    "check_name",
     "check_number",
 ]
 
@@ -85,6 +86,12 @@ def check_number(
         raise ArgumentError(argument, value, wanted)
 
 
+def check_name(argument: str, value: object) -> None:
+    """Raise `ArgumentError` unless `value` is a string with something in it."""
+    if not isinstance(value, str) or not value:
+        raise ArgumentError(argument, value, "a non-empty string")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """What the model is told of a tool, and how its calls are run. Users write functions; see `realtime.Tool`."""
@@ -120,9 +127,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         """Check the id, copy the tools in."""
-        given: object = self.id
-        if not isinstance(given, str) or not given:
-            raise ArgumentError("id", given, "a non-empty string")
+        check_name("id", self.id)
         object.__setattr__(self, "tools", tuple(self.tools))
 
 
