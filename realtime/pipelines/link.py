@@ -192,7 +192,8 @@ class Link:
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
         except* RealtimeError as errors:
             end = _first(errors)
-        return end
+        # Whoever keeps the error (an event, a transport) must not keep our frames, and with them the session.
+        return end.with_traceback(None)
 
     async def _confirm(self, connection: Connection, opened: asyncio.Future[None]) -> None:
         """Wait until the provider has accepted our configuration, then watch over the connection's lifetime."""
