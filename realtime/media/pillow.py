@@ -1,8 +1,8 @@
 """Pillow images of every mode, brought to 8 bit, turned upright, scaled, laid on a background and encoded.
 
-Owns: the careful way of encoding, which is the seeds' way and the measure of the fast one (`realtime.media.video`).
-Driven by `realtime.media.image`. Never changes the image it is given; no metadata of the source gets through
-(behaviour.md I3: orientation is applied, EXIF with its GPS position is left out).
+Owns: what a picture of each mode looks like, and PNG. Driven by `realtime.media.image`. Never changes the image it is
+given; no metadata of the source gets through (behaviour.md I3: orientation is applied, EXIF with its GPS position is left
+out).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from PIL import Image, ImageCms, ImageOps, UnidentifiedImageError
 
 from realtime.errors import ImageError
 from realtime.media.arrays import depth_to_8bit
-from realtime.media.geometry import place
+from realtime.media.geometry import Placement, place
 from realtime.media.options import EncodeOptions
+from realtime.media.planes import rgb_to_jpeg
 
 __all__ = ["BACKGROUND", "decode_bytes", "encode_image", "rotate_quarters", "upright"]
 
@@ -61,7 +62,8 @@ def upright(image: Image.Image) -> Image.Image:
 def encode_image(image: Image.Image, options: EncodeOptions) -> bytes:
     """Encode a Pillow image of any mode.
 
-    Scaled with Lanczos, JPEG with optimised Huffman tables and always three channels; PNG keeps transparency.
+    A JPEG always has three channels and goes by way of planes (`realtime.media.planes`); a PNG is scaled with Lanczos and
+    keeps transparency.
 
     Raises:
         ImageError: The mode is unknown, the image is empty, or its file is broken.
@@ -74,14 +76,11 @@ def encode_image(image: Image.Image, options: EncodeOptions) -> bytes:
         raise
     except (OSError, SyntaxError, ValueError) as error:
         raise ImageError("frame", f"a Pillow image of mode {image.mode!r}", f"a readable one ({error})") from error
+    plan = place(picture.size, options.resize_options)
     if options.format == "JPEG":
-        picture = _flat(picture)
-    picture = _placed(picture, options)
+        return rgb_to_jpeg(np.asarray(cast("Any", _flat(picture))), plan, options.quality)
     out = io.BytesIO()
-    if options.format == "JPEG":
-        picture.save(out, "JPEG", quality=options.quality, optimize=True)
-    else:
-        picture.save(out, "PNG")
+    _placed(picture, plan).save(out, "PNG")
     return out.getvalue()
 
 
@@ -125,9 +124,8 @@ def _flat(image: Image.Image) -> Image.Image:
     return image.convert("RGB") if image.mode != "RGB" else image
 
 
-def _placed(image: Image.Image, options: EncodeOptions) -> Image.Image:
-    """Scale, cut and border as the options ask."""
-    plan = place(image.size, options.resize_options)
+def _placed(image: Image.Image, plan: Placement) -> Image.Image:
+    """Scale, cut and border as planned."""
     if plan.scaled != image.size:
         image = image.resize(plan.scaled, Image.Resampling.LANCZOS)
     if plan.size == plan.scaled:

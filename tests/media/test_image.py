@@ -359,7 +359,7 @@ def test_gray_bool_and_odd_values_have_their_rule(array, wanted, opened, close_t
     if wanted is None:
         assert (image.getpixel((0, 0)), image.getpixel((8, 0))) == ((0, 0, 0), WHITE)
     else:
-        assert close_to(image.getpixel((0, 0)), wanted, 1)
+        assert close_to(image.getpixel((0, 0)), wanted, 2)
 
 
 def test_three_by_three_by_three_is_read_as_height_width_channels(opened):

@@ -15,7 +15,7 @@ from av.video.reformatter import Interpolation, VideoReformatter
 from PIL import Image
 
 from realtime.errors import ImageError
-from realtime.media import video
+from realtime.media import planes
 from realtime.media.image import EncodeOptions, ResizeOptions, encode
 from realtime.media.pillow import encode_image
 
@@ -290,7 +290,7 @@ def test_a_thread_keeps_only_a_few_scaling_contexts():
     def work() -> None:
         for width in range(16, 16 + 2 * 40, 2):
             encode(av.VideoFrame(width, 16), EncodeOptions("JPEG", ResizeOptions(8, 8)))
-        kept.append(len(video._contexts.by_key))
+        kept.append(len(planes._contexts.by_key))
 
     thread = threading.Thread(target=work)
     thread.start()
