@@ -128,11 +128,11 @@ class ContextStore:
         """The kept total of a count: O(n) once, then O(1).
 
         Args:
-            key: Whose count it is; compared by identity.
+            key: Whose count it is; equal ones share a total.
             count: What one message counts.
         """
         for known, tally in self._tallies:
-            if known is key:
+            if known is key or known == key:
                 return tally
         tally = Tally(count)
         for entry in self.entries:

@@ -1,20 +1,38 @@
 """How many tokens a text, a picture and a message are (behaviour.md W1; field case B16).
 
-Owns: `TokenCounter`, its kinds (`WordCounter`), and `message_tokens`. Driven by `window`. Pictures are priced by the rules of
+Owns: `TokenCounter`, its kinds, and `message_tokens`. Driven by `window`. Pictures are priced by the rules of
 `image_prices`: by size and detail, wherever they sit, never by their base64.
+
+==============  ==============  ===========================================================================================
+Name            Class           Text
+==============  ==============  ===========================================================================================
+``words``       `WordCounter`   the seeds' rule, two tokens for each word between white space; the default
+``estimate``    `ScriptCounter` by script, without a vocabulary: within a quarter of ``o200k`` for a sentence or more
+``o200k``       `O200kCounter`  exact for OpenAI's models, offline; needs the extra ``tokens``
+==============  ==============  ===========================================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from realtime.chat.image_prices import IMAGE_PRICES, ImagePrice
 from realtime.chat.messages import ChatMessage, ImageContent
-from realtime.errors import ArgumentError
+from realtime.chat.script_estimate import estimate_tokens
+from realtime.errors import ArgumentError, MissingExtraError
 
-__all__ = ["DEFAULT_COUNTER", "TokenCounter", "WordCounter", "as_counter", "message_tokens"]
+__all__ = [
+    "DEFAULT_COUNTER",
+    "O200kCounter",
+    "ScriptCounter",
+    "TokenCounter",
+    "WordCounter",
+    "as_counter",
+    "message_tokens",
+]
 
 
 @runtime_checkable
@@ -50,51 +68,97 @@ def message_tokens(counter: TokenCounter, message: ChatMessage) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordCounter:
-    """The seeds' rule for text: two tokens for each word between white space.
-
-    Rough, and wrong where words are not parted by spaces or text is code; `ScriptCounter` is near there.
-    """
+class _PricedImages:
+    """The pictures' half of every counter."""
 
     images: ImagePrice = IMAGE_PRICES["openai-tiles"]
-    """What pictures cost."""
-
-    def count_text(self, text: str) -> int:
-        """Two for each word."""
-        return 2 * len(text.split())
+    """What pictures cost; `image_price` has each provider's rule."""
 
     def count_image(self, image: ImageContent) -> int:
         """By size and detail."""
         return self.images.tokens(image.size, image.detail)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WordCounter(_PricedImages):
+    """The seeds' rule: two tokens for each word between white space.
+
+    Rough, and wrong where words are not parted by spaces or text is code.
+    """
+
+    def count_text(self, text: str) -> int:
+        """Two for each word."""
+        return 2 * len(text.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptCounter(_PricedImages):
+    """An estimate that knows scripts: see `script_estimate`."""
+
+    def count_text(self, text: str) -> int:
+        """By script."""
+        return estimate_tokens(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class O200kCounter(_PricedImages):
+    """The vocabulary of OpenAI's models since GPT-4o, offline.
+
+    Source: the `bpe-openai` package, which brings the vocabulary o200k_base with it.
+    """
+
+    def __post_init__(self) -> None:
+        """Load the vocabulary now rather than in the first turn.
+
+        Raises:
+            MissingExtraError: `bpe-openai` is not installed.
+        """
+        _o200k()
+
+    def count_text(self, text: str) -> int:
+        """By the vocabulary; text that looks like a control token is text."""
+        return len(_o200k()(text))
+
+
+@lru_cache(maxsize=1)
+def _o200k() -> Callable[[str], list[int]]:
+    try:
+        import bpe_openai  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  # an extra, when it is asked for
+    except ImportError as error:
+        raise MissingExtraError("the o200k token counter", extra="tokens", package="bpe-openai") from error
+    return cast("Callable[[str], list[int]]", bpe_openai.get_encoding("o200k_base").encode_ordinary)
+
+
 DEFAULT_COUNTER: Final = WordCounter()
 """What a window counts with if nothing else is given."""
+_ESTIMATE: Final = ScriptCounter()
 
 
-@dataclass(frozen=True, slots=True)
-class _FunctionCounter:
-    """A function of a text, with pictures priced by OpenAI's tiles."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FunctionCounter(_PricedImages):
+    """A function of a text."""
 
     function: Callable[[str], int]
 
     def count_text(self, text: str) -> int:
         return self.function(text)
 
-    def count_image(self, image: ImageContent) -> int:
-        return DEFAULT_COUNTER.count_image(image)
-
 
 def as_counter(counter: Any) -> TokenCounter:
-    """A counter, given as itself, by its name, or as a function of a text.
+    """A counter, given as itself, by its name (`words`, `estimate`, `o200k`), or as a function of a text.
 
     Raises:
         ArgumentError: It is none of these.
+        MissingExtraError: Its package is not installed.
     """
-    if isinstance(counter, str) and counter == "words":
+    if counter == "words":
         return DEFAULT_COUNTER
+    if counter == "estimate":
+        return _ESTIMATE
+    if counter == "o200k":
+        return O200kCounter()
     if isinstance(counter, TokenCounter) and not isinstance(counter, type):
         return counter
     if callable(counter):
-        return _FunctionCounter(cast("Callable[[str], int]", counter))
-    raise ArgumentError("counter", counter, "a TokenCounter, a function of a text, or one of the names words")
+        return _FunctionCounter(function=cast("Callable[[str], int]", counter))
+    raise ArgumentError("counter", counter, "'words', 'estimate', 'o200k', a TokenCounter, or a function of a text")
