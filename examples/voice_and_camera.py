@@ -12,6 +12,7 @@ import argparse
 import asyncio
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from aiortc.contrib.media import MediaPlayer
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
@@ -27,16 +28,15 @@ class ThenSilence(MediaStreamTrack):
 
     kind = "audio"
 
-    def __init__(self, file: MediaStreamTrack) -> None:
+    def __init__(self, file: Any) -> None:
         super().__init__()
-        self.file: MediaStreamTrack | None = file
+        self.file = file
 
     async def recv(self) -> AudioFrame:
         """The file's next frame, or 20 ms of silence."""
         if self.file is not None:
             try:
-                frame = await self.file.recv()
-                assert isinstance(frame, AudioFrame)
+                frame: AudioFrame = await self.file.recv()
                 return frame
             except MediaStreamError:
                 self.file = None

@@ -49,7 +49,6 @@ def test_text_only_starts_a_model_of_its_own() -> None:
 def test_stream_camera_frames_keeps_no_more_than_it_may(llm_url: str) -> None:
     said = _run("stream_camera_frames.py", "--url", llm_url, "--frames", "12", "--keep", "3")
     assert "12 pictures sent, 3 kept" in said
-    assert "image_every_n" in said
     assert "image_budget" in said
     answer = re.search(r"^model: (.*)$", said, re.MULTILINE)
     assert answer
@@ -60,7 +59,7 @@ def test_voice_and_camera_hears_sees_and_speaks(llm_url: str, speech: Callable[[
     sign = _sign(tmp_path / "sign.mp4")
     question, reply = speech("What does the sign say?"), tmp_path / "reply.wav"
     said = _run("voice_and_camera.py", question, sign, "--url", llm_url, "--out", reply)
-    assert "user: What does the sign say" in said
+    assert "user: What does the sign" in said
     assert re.search(r"saw:   camera 1024×1024 \(\w+\)", said)
     assert re.search(r"assistant: .*gate", said, re.IGNORECASE)
     pcm, rate_hz, _ = read_wav(reply.read_bytes())

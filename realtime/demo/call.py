@@ -7,7 +7,7 @@ any application does, through public names only, and a real pair of aiortc peers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from realtime.demo.media import MediaFile, open_media, read_pictures, read_sound
 from realtime.demo.options import DemoOptions
 from realtime.demo.peers import Listener, connect, make_peer
 from realtime.demo.player import Camera, Microphone, PictureSource, SoundSource
-from realtime.demo.scene import SCENE_QUESTIONS, spoken, street
+from realtime.demo.scene import SCENE_OBJECTION, SCENE_QUESTIONS, spoken, street
 from realtime.demo.screen import Budget, Screen
 from realtime.errors import BusyError, RealtimeError, SessionClosed
 from realtime.pipelines.clock import SystemClock
@@ -38,6 +38,8 @@ _LAST_REPLY_SECONDS = 6.0
 """How long the call waits for the last reply once the media is over."""
 _REPLY_SECONDS = 15.0
 """How long the next spoken file waits for the reply to the one before."""
+_LISTEN_SECONDS = 1.2
+"""How long the scene's user listens before speaking into the reply."""
 _NOTICE_SECONDS = 1.0
 """Speech that nobody has noticed after this long was none."""
 
@@ -61,6 +63,7 @@ class _Script:
     """What is played."""
 
     sounds: tuple[SoundSource, ...]
+    objection: SoundSource | None = None
     pictures: tuple[PictureSource, ...]
     wait_for_pictures: bool
 
@@ -92,7 +95,8 @@ def _make_script(options: DemoOptions) -> _Script:
     if not options.media:
         typed = bool(options.text)
         sounds = () if typed else tuple(partial(spoken, question) for question in SCENE_QUESTIONS)
-        return _Script(sounds=sounds, pictures=(street,), wait_for_pictures=False)
+        objection = None if typed else partial(spoken, SCENE_OBJECTION)
+        return _Script(sounds=sounds, objection=objection, pictures=(street,), wait_for_pictures=False)
     files: list[MediaFile] = [open_media(path) for path in options.media]
     return _Script(
         sounds=tuple(partial(read_sound, file.path) for file in files if file.sound_seconds is not None),
@@ -137,10 +141,12 @@ class _Call:
         title = f"realtime demo · {self._options.model}"
         try:
             self._screen.open(self._log, title)
-            self._show([self._log.note("connecting to the model", self._clock.now())])
+            began = self._log.begun_at
+            self._show([self._log.note("connecting to the model", began)])
             async with self._session as session:
                 self._begun = True
-                self._show([self._log.note(f"connected: {session.capabilities.model}", self._clock.now())])
+                took = self._clock.now() - began
+                self._show([self._log.note(f"connected: {session.capabilities.model}, after {took:.1f} s", began)])
                 await self._talk()
                 messages = tuple(session.context.messages())
                 context = session.context.to_dict()
@@ -198,6 +204,10 @@ class _Call:
             if number:
                 await self._pause()
             await self._microphone.say(sound)
+        if self._script.objection is not None:
+            await self._until(lambda log: "model" in log.speaking, _REPLY_SECONDS)
+            await self._clock.sleep_until(self._clock.now() + _LISTEN_SECONDS)
+            await self._microphone.say(self._script.objection)
         if self._options.text and self._script.sounds:
             await self._until_quiet(_REPLY_SECONDS)
         try:
@@ -219,17 +229,14 @@ class _Call:
 
     async def _until_quiet(self, seconds: float) -> None:
         """Wait until every turn that the user began has been answered and nobody speaks; at most `seconds`."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._until_happened(_NOTICE_SECONDS, noticed=True)
-                await self._until_happened(None, noticed=False)
-        except TimeoutError:
-            return
+        await self._until(_busy, min(seconds, _NOTICE_SECONDS))
+        await self._until(lambda log: not _busy(log), seconds)
 
-    async def _until_happened(self, seconds: float | None, *, noticed: bool) -> None:
+    async def _until(self, holds: Callable[[CallLog], bool], seconds: float) -> None:
+        """Wait until something holds of what happened; at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
-                while (self._log.open_turns > 0 or bool(self._log.speaking)) != noticed:
+                while not holds(self._log):
                     self._happened.clear()
                     await self._happened.wait()
         except TimeoutError:
@@ -266,3 +273,7 @@ class _Call:
             Budget(name="tokens", used=figures.tokens.own, bound=self._options.max_tokens),
             Budget(name="messages", used=figures.context_messages, bound=None),
         )
+
+
+def _busy(log: CallLog) -> bool:
+    return log.open_turns > 0 or bool(log.speaking)

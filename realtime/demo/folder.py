@@ -78,7 +78,7 @@ def contact_sheet(frames: Sequence[KeptFrame], shelf: Shelf) -> Image.Image:
         y = _GAP + number // columns * (_THUMB + _LABEL + _GAP)
         sheet.paste(thumb, (x, y))
         draw.text((x, y + _THUMB + 3), f"{frame.at:.2f} s  {frame.reason}", font=font, fill=_INK)
-        below = f"left: {frame.left}" if frame.left else f"{frame.source}  {frame.width}×{frame.height}"
+        below = f"left: {frame.left}" if frame.left else f"{frame.source}  {frame.width} x {frame.height}"
         draw.text((x, y + _THUMB + 24), below, font=font, fill=_FAINT if frame.left else _INK)
     return sheet
 

@@ -20,10 +20,12 @@ from PIL import Image, ImageDraw, ImageFont
 from realtime.demo.media import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
 from realtime.errors import MissingExtraError
 
-__all__ = ["SCENE_QUESTIONS", "SIGN_LINES", "spoken", "street"]
+__all__ = ["SCENE_OBJECTION", "SCENE_QUESTIONS", "SIGN_LINES", "spoken", "street"]
 
-SCENE_QUESTIONS = ("What does the sign say?", "How many pictures have you seen so far?")
+SCENE_QUESTIONS = ("What does the sign say?", "How many pictures have you seen so far?", "Please read the sign again")
 """What is asked, one turn each."""
+SCENE_OBJECTION = "Thank you, that is enough"
+"""What is said into the last reply."""
 SIGN_LINES = ("FRESH BREAD", "OPEN UNTIL SIX")
 """What the sign says."""
 

@@ -127,9 +127,10 @@ def test_with_no_file_it_speaks_and_shows_a_scene(
     context = ChatContext.from_dict(json.loads((tmp_path / "record" / "context.json").read_text(encoding="utf-8")))
     asked = [message.content for message in _spoken(context, ChatRole.USER)]
     answers = [message.content for message in _spoken(context, ChatRole.ASSISTANT)]
-    assert len(asked) == 2
+    assert len(asked) == 4
     assert "sign" in asked[0].lower()
     assert {"fresh", "bread"} <= set(words_of(answers[0])), answers[0]
+    assert any(message.interrupted and message.unheard for message in _spoken(context, ChatRole.ASSISTANT))
 
 
 def test_pictures_beyond_the_budget_are_told_and_gone(
