@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from realtime.models.azure import AzureRealtime
 from realtime.models.base import RealtimeModel
+from realtime.models.gemini import GeminiLive
 from realtime.models.local import LocalRealtime
 from realtime.models.openai import OpenAIRealtime
 from realtime.models.resolve import resolve
 from realtime.models.websocket import WebSocketModel
+from realtime.models.xai import XaiRealtime
 
 __all__ = [
     "AzureRealtime",
+    "GeminiLive",
     "LocalRealtime",
     "OpenAIRealtime",
     "RealtimeModel",
     "WebSocketModel",
+    "XaiRealtime",
     "resolve",
 ]

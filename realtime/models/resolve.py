@@ -5,25 +5,34 @@ Owns: `resolve`, which turns ``"provider:name"`` into a model. Driven by a sessi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from realtime.errors import ArgumentError, UserError
 from realtime.models.azure import AzureRealtime
 from realtime.models.base import RealtimeModel, check_name
+from realtime.models.gemini import GeminiLive
 from realtime.models.local import LocalRealtime
 from realtime.models.openai import OpenAIRealtime
 from realtime.models.websocket import WebSocketModel
+from realtime.models.xai import XaiRealtime
 
 __all__ = ["resolve"]
 
-_FORMS = "'local', 'openai:MODEL', 'azure:DEPLOYMENT', 'ws://…' or 'wss://…'"
-_NOT_YET = {"gemini": "Gemini Live", "google": "Gemini Live", "xai": "xAI"}
+_FORMS = "'local', 'openai:MODEL', 'azure:DEPLOYMENT', 'gemini:MODEL', 'xai:MODEL', 'ws://…' or 'wss://…'"
+_PROVIDERS: dict[str, Callable[[str], RealtimeModel]] = {
+    "openai": OpenAIRealtime,
+    "azure": AzureRealtime,
+    "gemini": GeminiLive,
+    "xai": XaiRealtime,
+}
 
 
 def resolve(model: str | RealtimeModel) -> RealtimeModel:
     """The model that a name stands for; a model is returned as it is.
 
     Args:
-        model: ``"local"``, ``"openai:gpt-realtime"``, ``"azure:my-deployment"``, a ``ws://`` or ``wss://`` URL, or a
-            `RealtimeModel`.
+        model: ``"local"``, ``"openai:gpt-realtime"``, ``"azure:my-deployment"``, ``"gemini:…"``, ``"xai:…"``, a ``ws://``
+            or ``wss://`` URL of anything that speaks OpenAI's protocol, or a `RealtimeModel`.
 
     Raises:
         UserError: No such provider (the text lists what there is), or its key is missing (the text names the
@@ -38,13 +47,9 @@ def resolve(model: str | RealtimeModel) -> RealtimeModel:
     if name.lower().startswith(("ws://", "wss://")):
         return WebSocketModel(name)
     provider, colon, rest = name.partition(":")
-    provider = provider.lower()
-    if provider == "openai" and rest:
-        return OpenAIRealtime(rest)
-    if provider == "azure" and rest:
-        return AzureRealtime(rest)
-    if provider in _NOT_YET:
-        raise UserError(f"this version has no provider for {_NOT_YET[provider]} ({model!r}); it knows {_FORMS}")
+    make = _PROVIDERS.get(provider.lower())
+    if make is not None and rest:
+        return make(rest)
     if not colon and name.startswith("gpt-"):
         raise UserError(f"a model's name needs its provider: 'openai:{name}'")
     raise ArgumentError("model", model, _FORMS)

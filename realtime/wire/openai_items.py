@@ -6,10 +6,10 @@ Owns: `items_of`. Driven by `wire/openai.py`. Which parts may stand under which 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Sequence
 from typing import Final, Literal
 
+from realtime.chat.formats.openai import fit_id
 from realtime.chat.formats.text import INTERRUPTED_NOTE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.errors import ArgumentError, UserError
@@ -17,7 +17,7 @@ from realtime.pcm import read_wav
 from realtime.wire.json_fields import encode_base64
 from realtime.wire.openai_shapes import ContentPart, Item, Role
 
-__all__ = ["fit_id", "items_of"]
+__all__ = ["items_of"]
 
 _ROLES: Final[dict[str, Role]] = {
     ChatRole.SYSTEM: "system",
@@ -57,15 +57,8 @@ def items_of(message: ChatMessage, *, input_rate_hz: int, known_calls: Container
     return items
 
 
-def fit_id(value: str, prefix: str = "call_", most: int = _MAX_CALL_ID) -> str:
-    """A call id that the provider takes: itself, or the same shorter one each time if it is too long."""
-    if len(value) <= most:
-        return value
-    return prefix + hashlib.sha256(value.encode("utf-8", "replace")).hexdigest()[: most - len(prefix)]
-
-
 def _fitted(call_id: str, known_calls: Container[str]) -> str:
-    return call_id if call_id in known_calls else fit_id(call_id)
+    return call_id if call_id in known_calls else fit_id(call_id, _MAX_CALL_ID)
 
 
 def _call_item(call: FunctionCall, call_id: str) -> Item:

@@ -1,5 +1,6 @@
 """Conversations with real servers where the recordings are beside the checkout, the same ones by script otherwise."""
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,44 @@ def _spoken_turn(greeting: str, text: str) -> Recording:
     return Recording([_config("Answer in two or three words.", "audio")], received)
 
 
+def _gemini_turn(*, with_tool: bool) -> Recording:
+    """What Gemini says of a typed turn: nothing is named, and thoughts come first."""
+    audio = {"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": base64.b64encode(_ODD).decode()}}
+    thought = {"text": "**Crafting a Greeting**", "thought": True}
+    call = {
+        "name": "record_reading",
+        "args": {"zqx_measurement": 5, "qbf_note": "steady"},
+        "id": "function-call-3225422447732038294",
+    }
+    words = ["I have", " recorded", ' a reading of 5 with the note "steady."'] if with_tool else ["Hello there."]
+    counts = (1267, 103, 81) if with_tool else (1131, 26, 26)
+    usage = {
+        "promptTokenCount": counts[0],
+        "responseTokenCount": counts[1],
+        "totalTokenCount": counts[0] + counts[1],
+        "responseTokensDetails": [{"modality": "AUDIO", "tokenCount": counts[2]}],
+    }
+    received: list[Any] = [
+        {"setupComplete": {}},
+        {"toolCall": {"functionCalls": [call]}}
+        if with_tool
+        else {"serverContent": {"modelTurn": {"parts": [thought]}}},
+        *({"serverContent": {"outputTranscription": {"text": text}}} for text in words),
+        *({"serverContent": {"modelTurn": {"parts": [audio]}}} for _ in range(3)),
+        {"serverContent": {"generationComplete": True}},
+        {"serverContent": {"turnComplete": True}, "usageMetadata": usage},
+    ]
+    instructions = "Answer in two or three words."
+    setup = {
+        "model": "models/gemini-2.5-flash-native-audio-preview-09-2025",
+        "generationConfig": {"responseModalities": ["AUDIO"]},
+        "systemInstruction": {"parts": [{"text": instructions}], "role": "user"},
+        "inputAudioTranscription": {},
+        "outputAudioTranscription": {},
+    }
+    return Recording([{"setup": setup}], received)
+
+
 def _xai_turn(*, with_tool: bool) -> Recording:
     """What xAI says otherwise: places unknown, usage beside the response, items under its own ids."""
     call_id = "call-af8ed632-2074-4b5f-b719-7aa47250d3c6-0"
@@ -149,6 +188,8 @@ def _by_script(name: str) -> Recording:
         received = [*start, *asked, *call, *script.item_created(output, "item_c"), *answer]
         instructions = "Use the get_weather tool for any weather question, then answer in one short sentence."
         return Recording([_config(instructions, "text", tools=[_WEATHER])], received)
+    if name.startswith("gemini/"):
+        return _gemini_turn(with_tool="tool" in name)
     if name.startswith("xai/"):
         return _xai_turn(with_tool="tool" in name)
     if name == "openai/text_in_audio_out_turn":

@@ -11,7 +11,7 @@ from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, Function
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import wav_bytes
 from realtime.wire.base import item_count
-from realtime.wire.openai_items import fit_id, items_of
+from realtime.wire.openai_items import items_of
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
 PICTURE = ImageContent(url=PIXEL, detail="high")
@@ -131,13 +131,14 @@ class TestAudio:
 
 def test_call_ids_of_other_providers_are_made_short_enough_the_same_way_each_time():
     long = "toolu_" + "x" * 60
-    assert fit_id("call_1") == "call_1"
-    assert fit_id(long) == fit_id(long)
-    assert len(fit_id(long)) == 32
-    assert fit_id(long) != fit_id(long + "y")
+    (short,) = items("tool", "x", tool_call_id="call_1")
+    assert short["call_id"] == "call_1"
     (call,) = items("assistant", "", tool_calls=(FunctionCall("a", "{}", long),))
     (output,) = items("tool", "x", tool_call_id=long)
     assert call["call_id"] == output["call_id"]
+    assert len(call["call_id"]) == 32
+    (other,) = items("tool", "x", tool_call_id=long + "y")
+    assert other["call_id"] != call["call_id"]
 
 
 def test_the_call_id_of_the_provider_itself_goes_back_as_it_came():

@@ -1,0 +1,68 @@
+"""Gemini Live: keys, address, and a provider that waits to be set up."""
+
+import json
+
+import pytest
+from websockets.asyncio.server import serve
+
+from realtime.core.commands import ConfigureSession
+from realtime.core.model_events import SessionReady, SessionUpdated
+from realtime.errors import ArgumentError, UserError
+from realtime.models import GeminiLive
+
+
+def test_the_key_comes_from_the_argument_or_the_environment(monkeypatch):
+    with pytest.raises(UserError, match="GEMINI_API_KEY"):
+        GeminiLive()
+    monkeypatch.setenv("GOOGLE_API_KEY", "google")
+    assert GeminiLive()._headers == {"x-goog-api-key": "google"}
+    monkeypatch.setenv("GEMINI_API_KEY", "gemini")
+    assert GeminiLive()._headers == {"x-goog-api-key": "gemini"}
+    model = GeminiLive(api_key="very-secret")
+    assert model._headers == {"x-goog-api-key": "very-secret"}
+    assert "secret" not in f"{model!r} {model.url} {model.name}"
+
+
+def test_what_it_can_do_is_data():
+    capabilities = GeminiLive(api_key="k").capabilities
+    assert (capabilities.input_rate_hz, capabilities.output_rate_hz) == (16_000, 24_000)
+    assert not capabilities.supports_text_output
+    assert not capabilities.reports_item_order
+    assert GeminiLive("gemini-live-2.5-flash-preview", api_key="k").capabilities.supports_text_output
+
+
+async def test_it_is_greeted_for_and_set_up_over_binary_frames():
+    seen = {}
+
+    async def handle(connection):
+        seen["key"] = connection.request.headers["x-goog-api-key"]
+        seen["setup"] = json.loads(await connection.recv())["setup"]
+        await connection.send(b'{"setupComplete":{}}')
+        await connection.wait_closed()
+
+    async with serve(handle, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws"
+        model = GeminiLive("gemini-x", url=url, api_key="k", voice="Kore", temperature=0.5)
+        transport, wire = await model.open(), model.make_wire(wall=1000.0)
+        assert wire.decode(await transport.receive()) == [SessionReady()]
+        for message in wire.encode(ConfigureSession(command_id="k1")):
+            await transport.send(message)
+        assert wire.decode(await transport.receive()) == [SessionUpdated()]
+        await transport.aclose()
+        await model.aclose()
+    assert seen["key"] == "k"
+    assert seen["setup"]["model"] == "models/gemini-x"
+    assert seen["setup"]["generationConfig"]["temperature"] == 0.5
+
+
+def test_two_connections_make_other_ids():
+    model = GeminiLive(api_key="k")
+    message = '{"toolCall":{"functionCalls":[{"name":"a"}]}}'
+    assert model.make_wire().decode(message)[0] != model.make_wire().decode(message)[0]
+
+
+def test_what_cannot_be_is_refused_by_name():
+    with pytest.raises(ArgumentError, match="url"):
+        GeminiLive(url="http://localhost")
+    with pytest.raises(ArgumentError, match="model"):
+        GeminiLive("", api_key="k")

@@ -1,0 +1,249 @@
+"""Gemini Live: what is said to it."""
+
+import base64
+import json
+
+import pytest
+
+from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
+from realtime.core.commands import (
+    AppendAudio,
+    CancelResponse,
+    ClearAudio,
+    CommitAudio,
+    ConfigureSession,
+    CreateItem,
+    CreateResponse,
+    DeleteItem,
+    TruncateItem,
+)
+from realtime.core.model_events import ModelFault, OutputAudio, UnknownReport
+from realtime.core.settings import ToolSpec, TurnDetection
+from realtime.errors import ArgumentError, UserError
+from realtime.pcm import wav_bytes
+from realtime.testing import check_wire_format
+from realtime.wire.base import WireFormat
+from realtime.wire.gemini import GeminiOptions, GeminiWire
+
+NAMES = ["gemini/text_in_audio_out_turn", "gemini/tool_call_round"]
+MODEL = "gemini-2.5-flash-native-audio-preview-09-2025"
+PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
+PICTURE = ImageContent(url=PIXEL)
+
+
+def make(**options):
+    return GeminiWire(GeminiOptions(model=MODEL, **options), prefix="g1")
+
+
+def encode(command, wire=None):
+    return [json.loads(message) for message in (wire or make()).encode(command)]
+
+
+def setup(wire=None, **settings):
+    (message,) = encode(ConfigureSession(command_id="k1", **settings), wire)
+    return message["setup"]
+
+
+def create(wire, *args, **kwargs):
+    message = ChatMessage(*args, **kwargs)
+    return encode(CreateItem(command_id="k", message=message, item_ids=("i1", "i2")), wire)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_real_conversation_is_understood_whole(recorded, name):
+    assert isinstance(make(), WireFormat)
+    events = check_wire_format(make, recorded(name).texts(), damaged=1500)
+    assert not [event for event in events if isinstance(event, (ModelFault, UnknownReport))]
+    assert [event for event in events if isinstance(event, OutputAudio)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_connection_is_set_up_as_recorded(recorded, name):
+    wanted = recorded(name).sent[0]["setup"]
+    declared = wanted.pop("tools", [{"functionDeclarations": []}])[0]["functionDeclarations"]
+    tools = tuple(ToolSpec(name=tool["name"], description=tool["description"]) for tool in declared)
+    sent = setup(instructions=wanted["systemInstruction"]["parts"][0]["text"], tools=tools)
+    given = sent.pop("tools", [{"functionDeclarations": []}])[0]["functionDeclarations"]
+    assert sent == wanted
+    assert [(tool["name"], tool["description"]) for tool in given] == [(tool.name, tool.description) for tool in tools]
+
+
+class TestSetup:
+    def test_every_option_has_its_field(self):
+        options = {
+            "voice": "Kore",
+            "language": "de-DE",
+            "temperature": 0.3,
+            "max_output_tokens": 200,
+            "turn_coverage": "all",
+            "compress_context": True,
+        }
+        parameters = {"type": "object", "properties": {"id": {"type": "integer"}}}
+        sent = setup(make(**options), tools=(ToolSpec(name="look", parameters=parameters),), transcription=None)
+        assert sent["generationConfig"] == {
+            "responseModalities": ["AUDIO"],
+            "speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}, "languageCode": "de-DE"},
+            "temperature": 0.3,
+            "maxOutputTokens": 200,
+        }
+        assert sent["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == parameters
+        assert sent["realtimeInputConfig"] == {"turnCoverage": "TURN_INCLUDES_ALL_INPUT"}
+        assert sent["contextWindowCompression"] == {"slidingWindow": {}}
+        assert "inputAudioTranscription" not in sent
+        assert "systemInstruction" not in sent
+        with pytest.raises(ArgumentError, match="max_output_tokens"):
+            make(max_output_tokens=0)
+
+    def test_the_agents_voice_comes_first_and_text_needs_no_transcript(self):
+        sent = setup(make(voice="Kore"), voice="Puck", output="text")
+        assert sent["generationConfig"]["speechConfig"]["voiceConfig"]["prebuiltVoiceConfig"]["voiceName"] == "Puck"
+        assert sent["generationConfig"]["responseModalities"] == ["TEXT"]
+        assert "outputAudioTranscription" not in sent
+
+    @pytest.mark.parametrize(
+        ("settings", "config"),
+        [
+            (TurnDetection(mode="manual"), {"automaticActivityDetection": {"disabled": True}}),
+            (
+                TurnDetection(silence_ms=400, prefix_padding_ms=100, threshold=0.8, interrupt_response=False),
+                {
+                    "automaticActivityDetection": {
+                        "silenceDurationMs": 400,
+                        "prefixPaddingMs": 100,
+                        "startOfSpeechSensitivity": "START_SENSITIVITY_LOW",
+                    },
+                    "activityHandling": "NO_INTERRUPTION",
+                },
+            ),
+        ],
+    )
+    def test_turn_detection(self, settings, config):
+        assert setup(turn_detection=settings)["realtimeInputConfig"] == config
+
+    @pytest.mark.parametrize("settings", [TurnDetection(mode="semantic"), TurnDetection(create_response=False)])
+    def test_turns_that_it_cannot_take_so_are_refused(self, settings):
+        with pytest.raises(UserError, match="Gemini"):
+            setup(turn_detection=settings)
+
+    def test_what_a_connection_was_set_up_with_stays(self):
+        wire = make()
+        setup(wire, instructions="One.")
+        assert encode(ConfigureSession(command_id="k2", instructions="One."), wire) == []
+        with pytest.raises(UserError, match="another connection"):
+            wire.encode(ConfigureSession(command_id="k3", instructions="Two."))
+
+
+class TestSound:
+    def test_sound_goes_at_its_rate_in_pieces(self):
+        data = bytes(range(250)) * 600
+        messages = encode(AppendAudio(command_id="k", pcm=data))
+        blobs = [message["realtimeInput"]["audio"] for message in messages]
+        assert {blob["mimeType"] for blob in blobs} == {"audio/pcm;rate=16000"}
+        assert b"".join(base64.b64decode(blob["data"]) for blob in blobs) == data
+        assert len(blobs) > 1
+
+    def test_push_to_talk_marks_where_activity_begins_and_ends(self):
+        wire = make()
+        setup(wire, turn_detection=TurnDetection(mode="manual"))
+        assert encode(CommitAudio(command_id="k"), wire) == []
+        sent = [
+            *encode(AppendAudio(command_id="k", pcm=bytes(4)), wire),
+            *encode(AppendAudio(command_id="k", pcm=bytes(4)), wire),
+        ]
+        assert [next(iter(message["realtimeInput"])) for message in sent] == ["activityStart", "audio", "audio"]
+        assert encode(CommitAudio(command_id="k"), wire) == [{"realtimeInput": {"activityEnd": {}}}]
+        assert encode(CreateResponse(command_id="k"), wire) == []
+
+    def test_with_turn_detection_a_commit_ends_the_stream(self):
+        assert encode(CommitAudio(command_id="k")) == [{"realtimeInput": {"audioStreamEnd": True}}]
+
+
+class TestTurns:
+    def test_a_typed_turn_is_said_and_then_completed(self):
+        wire = make()
+        turn = {"role": "user", "parts": [{"text": "Hi"}]}
+        assert create(wire, "user", "Hi") == [{"clientContent": {"turns": [turn], "turnComplete": False}}]
+        assert encode(CreateResponse(command_id="k"), wire) == [{"clientContent": {"turnComplete": True}}]
+        assert encode(CreateResponse(command_id="k"), wire) == []
+
+    def test_a_frame_goes_as_video(self):
+        (message,) = create(make(), "user", "", images=(PICTURE,), source="camera")
+        assert message["realtimeInput"]["video"]["mimeType"] == "image/png"
+        assert base64.b64decode(message["realtimeInput"]["video"]["data"]) == PICTURE.data
+
+    @pytest.mark.parametrize(("age", "seen"), [(9.0, True), (11.0, False), (None, True)])
+    def test_a_typed_turn_is_given_the_newest_picture_of_the_last_ten_seconds(self, age, seen):
+        wire = make()
+        create(wire, "user", "", images=(PICTURE,), source="camera", created_at=100.0)
+        created = None if age is None else 100.0 + age
+        (message,) = create(wire, "user", "What is this?", created_at=created)
+        parts = message["clientContent"]["turns"][0]["parts"]
+        assert ["inlineData" in part for part in parts] == ([True, False] if seen else [False])
+        (again,) = create(wire, "user", "And now?", created_at=created)
+        assert len(again["clientContent"]["turns"][0]["parts"]) == 1
+
+    def test_each_role_has_its_turn(self):
+        wire = make()
+        calls = (FunctionCall("look", '{"id":7}', "c1"),)
+        sent = [
+            create(wire, "system", "The shop is closed.")[0],
+            create(wire, "assistant", "I look.", tool_calls=calls)[0],
+            create(wire, "tool", "on its way", tool_call_id="c1", tool_name="look")[0],
+            create(wire, "assistant", "Once", interrupted=True)[0],
+        ]
+        turns = [
+            (turn["role"], [part["text"] for part in turn["parts"]])
+            for message in sent
+            for turn in message["clientContent"]["turns"]
+        ]
+        assert turns == [
+            ("user", ["<system>The shop is closed.</system>"]),
+            ("model", ["I look.", '[called look({"id":7})]']),
+            ("user", ["[look gave: on its way]"]),
+            ("model", ["Once [interrupted by the user]"]),
+        ]
+        assert not any(message["clientContent"]["turnComplete"] for message in sent)
+
+    def test_a_message_with_nothing_in_it_is_not_said(self):
+        assert create(make(), "user", "") == []
+
+    def test_a_result_answers_its_call_with_its_pictures(self):
+        wire = make()
+        call = {"id": "c1", "name": "look", "args": {}}
+        wire.decode(json.dumps({"toolCall": {"functionCalls": [call]}}))
+        (message,) = create(wire, "tool", "two cats", tool_call_id="c1", images=(PICTURE,))
+        (response,) = message["toolResponse"]["functionResponses"]
+        assert (response["id"], response["name"], response["response"]) == ("c1", "look", {"output": "two cats"})
+        assert response["parts"][0]["inlineData"]["mimeType"] == "image/png"
+        (message,) = create(wire, "tool", "no such cat", tool_call_id="c1", is_error=True)
+        assert message["toolResponse"]["functionResponses"][0]["response"] == {"error": "no such cat"}
+
+    def test_what_it_cannot_do_is_refused(self):
+        wire = make()
+        refused = [
+            ClearAudio(command_id="k"),
+            DeleteItem(command_id="k", item_id="i"),
+            TruncateItem(command_id="k", item_id="i", content_index=0, audio_end_ms=1),
+        ]
+        for command in refused:
+            with pytest.raises(UserError, match="Gemini"):
+                wire.encode(command)
+        with pytest.raises(UserError, match="by address"):
+            create(wire, "user", "Look", images=(ImageContent(url="https://example.org/cat.png"),))
+        with pytest.raises(UserError, match="transcript"):
+            create(wire, "user", "", audio=AudioContent(wav_bytes(bytes(320), 16_000)))
+        assert encode(CancelResponse(command_id="k", response_id="r"), wire) == []
+
+
+def test_statistics_count_both_directions():
+    wire = make()
+    wire.encode(CommitAudio(command_id="k"))
+    wire.decode('{"tomorrow":{}}')
+    wire.decode("{")
+    counted = wire.statistics()
+    assert (counted.encoded, counted.decoded, counted.malformed, counted.unknown) == (1, 2, 1, {"tomorrow": 1})
+
+
+def test_the_role_of_a_message_is_any():
+    for role in ChatRole:
+        create(make(), role, "x")
