@@ -21,6 +21,7 @@ __all__ = ["AudioConverter", "PcmConverter", "Timeline"]
 
 _Samples = NDArray[np.float32]
 
+_LOWEST, _HIGHEST = np.float32(-32768.0), np.float32(32767.0)
 _LONGEST_GAP_SECONDS = 3600
 _EDGE_SAMPLES = 2_048
 """After so much silence no resampler remembers the sound before it."""
@@ -86,7 +87,7 @@ class AudioConverter:
             return b""
         samples = _mono(frame)
         rate_hz = check_rate("frame.sample_rate", frame.sample_rate)
-        gap, skip = self._timeline.place(_pts_seconds(frame), len(samples), rate_hz)
+        gap, skip = self._timeline.place(frame.time, len(samples), rate_hz)
         data = self._drain_if_changed(rate_hz)
         if gap:
             self.filled_samples += gap
@@ -127,13 +128,6 @@ class AudioConverter:
         before = self._push(np.zeros(edge, np.float32))
         taken, given = self._resampler.skip_silence(samples - edge)
         return before + bytes(given * 2) + self._push(np.zeros(samples - edge - taken, np.float32))
-
-
-def _pts_seconds(frame: av.AudioFrame) -> float | None:
-    pts, base = frame.pts, cast("Any", frame.time_base)
-    if pts is None or base is None or not base.denominator:
-        return None
-    return float(pts * base.numerator / base.denominator)
 
 
 def _mono(frame: av.AudioFrame) -> _Samples:
@@ -181,7 +175,8 @@ def _to_pcm16(samples: _Samples) -> bytes:
     if not len(samples):
         return b""
     rounded = np.rint(samples)
-    np.clip(rounded, -32768.0, 32767.0, out=rounded)
+    np.minimum(rounded, _HIGHEST, out=rounded)  # a third of the time of np.clip
+    np.maximum(rounded, _LOWEST, out=rounded)
     return rounded.astype("<i2").tobytes()
 
 
