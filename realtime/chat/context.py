@@ -12,12 +12,13 @@ by id are O(1) at any length; a snapshot of all messages copies references only.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace as replaced
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from realtime.chat.conversions import Convertible
 from realtime.chat.entries import ContextEntry
+from realtime.chat.explain import Explanation, explain
 from realtime.chat.messages import (
     AgentHandoff,
     ChatMessage,
@@ -30,8 +31,12 @@ from realtime.chat.messages import (
 )
 from realtime.chat.store import ContextLease
 from realtime.chat.tally import Tally
+from realtime.chat.tokens import TokenCounter
 from realtime.chat.truncation import newest
 from realtime.errors import ArgumentError, ImageError, UserError
+
+if TYPE_CHECKING:
+    from realtime.chat.window import ContextWindow
 
 __all__ = ["ChatContext", "ContextEntry", "ContextLease"]
 
@@ -408,6 +413,17 @@ class ChatContext(Convertible):
 
     def _words(self) -> Tally:
         return self.store.tally(_words_rule, _words_rule)
+
+    def explain(
+        self, window: ContextWindow, counter: TokenCounter | Callable[[str], int] | str | None = None
+    ) -> list[Explanation]:
+        """What a window would make of this context: per message its tokens, whether it stays, and why.
+
+        Args:
+            window: The window that would be applied; nothing is changed.
+            counter: Counts instead of the window's own.
+        """
+        return explain(self, window, counter)
 
     # -- a session's way in -------------------------------------------------------------------------------------------
 

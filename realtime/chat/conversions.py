@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from realtime.chat.formats.anthropic import AnthropicFormat, AnthropicMessages
 from realtime.chat.formats.context_messages import (
@@ -25,8 +25,12 @@ from realtime.chat.formats.conversion import Conversion, Format
 from realtime.chat.formats.google import GoogleContents, GoogleFormat
 from realtime.chat.formats.openai import OpenAIChatFormat
 from realtime.chat.formats.openai_responses import OpenAIResponsesFormat
+from realtime.chat.formats.pydantic_ai import from_pydantic_ai_messages, to_pydantic_ai_messages
 from realtime.chat.messages import AgentHandoff, ChatMessage
 from realtime.chat.store import ContextStore
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage
 
 __all__ = ["Convertible"]
 
@@ -129,6 +133,26 @@ class Convertible:
             "GoogleContents",
             self._convert(("google", audio, unheard), lambda: GoogleFormat(audio=audio, unheard=unheard)),
         )
+
+    # -- Pydantic AI --------------------------------------------------------------------------------------------------
+
+    def to_pydantic_ai_messages(self) -> list[ModelMessage]:
+        """Pydantic AI's messages, for ``Agent.run(message_history=…)``; needs the extra ``pydantic-ai``.
+
+        Raises:
+            MissingExtraError: It is not installed.
+        """
+        return to_pydantic_ai_messages(self.store.snapshot())
+
+    @classmethod
+    def from_pydantic_ai_messages(cls, messages: Iterable[ModelMessage]) -> Self:
+        """A context of Pydantic AI's messages, such as ``result.all_messages()``; needs the extra ``pydantic-ai``.
+
+        Raises:
+            MissingExtraError: It is not installed.
+            UserError: There is content that has no place in a context: video, documents, files.
+        """
+        return cls(from_pydantic_ai_messages(messages))
 
     # -- transport ----------------------------------------------------------------------------------------------------
 

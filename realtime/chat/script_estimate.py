@@ -51,7 +51,7 @@ _KANA: Final = 0.8
 """Tokens of a kana that is part of no frequent word."""
 
 _HAN_WORDS: Final = frozenset(
-    (
+    (  # noqa: SIM905  # words are easier to read than a list of strings
         "你好 我们 他们 自己 什么 怎么 没有 可以 已经 现在 今天 昨天 时间 时候 问题 工作 公司 中国 世界 国家 城市 社会 经济 政府 人民 生活 学生 学校 "
         "老师 大学 教育 科学 技术 发展 研究 系统 数据 信息 网络 电脑 手机 软件 游戏 视频 图片 文件 电话 服务 客户 用户 产品 市场 企业 管理 项目 "
         "计划 方法 结果 内容 提供 使用 需要 可能 不能 应该 知道 认为 觉得 开始 进行 完成 实现 选择 帮助 谢谢 朋友 孩子 女人 男人 先生 小姐 作者 "
@@ -63,7 +63,7 @@ _HAN_WORDS: Final = frozenset(
         "语言 中文 英文 代码 程序 函数 变量 参数 电子 机器 智能 人工 助手 模型 時間 我們 沒有 問題 現在 資料 手機 視頻 圖片 電話 服務 產品 市場 "
         "開始 完成 需要 知道 學生 老師 研究 技術 提供 会社 東京 今日 昨日 仕事 場合 必要 情報 利用 商品 写真 映画 電話 学校 先生 女性 男性 説明 "
         "質問 予定 午後"
-    ).split()  # noqa: SIM905  # a list of words is easier to read than a list of strings
+    ).split()
 )
 _KANA_WORDS: Final = re.compile(
     "ありがとうございます|ございました|おねがいします|こんにちは|ございます|ありがとう|しています|ください|しました|ありません|"

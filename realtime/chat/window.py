@@ -94,6 +94,21 @@ class ContextWindow:
         """The kept counts of a context's messages."""
         return context.store.tally(self.counter, self.count_message)
 
+    def allows(self, context: ChatContext, *, scale: float = 1.0) -> bool:
+        """Whether a context is within the limits.
+
+        Args:
+            context: Any context.
+            scale: The provider's tokens for each of ours (behaviour.md W6).
+
+        Raises:
+            ArgumentError: `scale` is not above 0.
+        """
+        budget = self._budget(scale)
+        if self.max_tokens is None:  # then nothing has to be counted
+            return budget.allows(0, len(context))
+        return budget.allows(self.tally(context).total, len(context))
+
     # -- trimming -----------------------------------------------------------------------------------------------------
 
     def _budget(self, scale: float) -> Budget:
@@ -117,13 +132,9 @@ class ContextWindow:
         Raises:
             ArgumentError: `scale` is not above 0.
         """
-        budget = self._budget(scale)
-        if self.max_tokens is None and self.max_context_items is None:
+        if self.allows(context, scale=scale):
             return ()
-        tally = self.tally(context)
-        if budget.allows(tally.total, len(context)):
-            return ()
-        return tuple(select(context.store.entries, tally, budget, self.zone(context)))
+        return tuple(select(context.store.entries, self.tally(context), self._budget(scale), self.zone(context)))
 
     def apply(self, context: ChatContext) -> ChatContext:
         """Trim a context in place.
@@ -152,13 +163,9 @@ class ContextWindow:
         Raises:
             ArgumentError: `scale` is not above 0.
         """
-        budget = self._budget(scale)
-        if self.max_tokens is None and self.max_context_items is None:
+        if self.allows(context, scale=scale):
             return ()
-        tally = self.tally(context)
-        if budget.allows(tally.total, len(context)):
-            return ()
-        return tuple(select_run(context.store.entries, tally, budget, self.zone(context)))
+        return tuple(select_run(context.store.entries, self.tally(context), self._budget(scale), self.zone(context)))
 
     async def compact(self, context: ChatContext) -> ChatContext:
         """Digest what is old if the context is over budget and there is a `summary_llm`, then trim.
