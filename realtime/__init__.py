@@ -106,6 +106,9 @@ if TYPE_CHECKING:
     from realtime.models.base import (
         RealtimeModel,
     )
+    from realtime.models.gemini import (
+        GeminiLive,
+    )
     from realtime.models.local import (
         LocalRealtime,
     )
@@ -114,6 +117,9 @@ if TYPE_CHECKING:
     )
     from realtime.models.websocket import (
         WebSocketModel,
+    )
+    from realtime.models.xai import (
+        XaiRealtime,
     )
     from realtime.pipelines.clock import (
         Clock,
@@ -163,6 +169,7 @@ _HOMES = {
     "FrameSkipped": "realtime.core.events",
     "FunctionCall": "realtime.chat.messages",
     "FunctionCallOutput": "realtime.chat.messages",
+    "GeminiLive": "realtime.models.gemini",
     "HandedOff": "realtime.core.events",
     "IllegalTransition": "realtime.errors",
     "ImageContent": "realtime.chat.messages",
@@ -214,6 +221,7 @@ _HOMES = {
     "UserError": "realtime.errors",
     "WebSocketModel": "realtime.models.websocket",
     "WouldBlock": "realtime.errors",
+    "XaiRealtime": "realtime.models.xai",
     "coerce_image_to_jpeg_bytes": "realtime.media.image",
     "encode": "realtime.media.image",
     "look_tool": "realtime.pipelines.look",
@@ -247,6 +255,7 @@ __all__ = [
     "FrameSkipped",
     "FunctionCall",
     "FunctionCallOutput",
+    "GeminiLive",
     "HandedOff",
     "IllegalTransition",
     "ImageContent",
@@ -298,6 +307,7 @@ __all__ = [
     "UserError",
     "WebSocketModel",
     "WouldBlock",
+    "XaiRealtime",
     "coerce_image_to_jpeg_bytes",
     "encode",
     "look_tool",
