@@ -6,6 +6,8 @@ import signal
 
 import pytest
 
+from realtime.core.commands import ConfigureSession
+from realtime.core.model_events import SessionReady, SessionUpdated
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, ModelError
 from realtime.models import LocalRealtime
 
@@ -221,3 +223,20 @@ def test_it_says_how_long_a_start_may_take():
     assert LocalRealtime(start_timeout_seconds=90).open_timeout_seconds == 90
     with pytest.raises(ArgumentError, match="start_timeout_seconds"):
         LocalRealtime(start_timeout_seconds=0)
+
+
+@pytest.mark.local
+async def test_the_embedded_llm_starts_shakes_hands_and_ends():
+    model = LocalRealtime(silence_ms=300)
+    transport, wire = await model.open(), model.make_wire()
+    (ready,) = wire.decode(await transport.receive())
+    assert isinstance(ready, SessionReady)
+    for message in wire.encode(ConfigureSession(command_id="k1", instructions="Be brief.")):
+        await transport.send(message)
+    events = []
+    while not any(isinstance(event, SessionUpdated) for event in events):
+        events += wire.decode(await transport.receive())
+    pid = model._process._transport.get_pid()
+    await transport.aclose()
+    await model.aclose()
+    assert not lives(pid)
