@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Literal, TypeVar, cast
+from typing import Literal, cast
 
 from realtime.errors import ModelError
-from realtime.local.config import format_to_wire
+from realtime.local.config_fields import format_to_wire
 from realtime.local.conversation import LocalConversation, messages_of
 from realtime.local.ids import make_id
 from realtime.local.items import StoredItem, item_to_wire
@@ -37,8 +37,6 @@ Status = Literal["completed", "cancelled", "failed", "incomplete"]
 
 AHEAD = 32
 """How many pieces of text the responder may be ahead of what is spoken; then it waits."""
-
-T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -238,16 +236,18 @@ class ResponseRun:
 
     async def _write_call(self, call: ToolCall) -> None:
         self._text_tokens += count_text(call.name + call.arguments)
-        self._output.append(await self._to_its_end(write_call(self._context, call, len(self._output))))
+        await self._to_its_end(self._append_call(call))
 
-    async def _to_its_end(self, writing: Awaitable[T]) -> T:
-        """Write the end of an item, which a stop must not tear."""
+    async def _append_call(self, call: ToolCall) -> None:
+        self._output.append(await write_call(self._context, call, len(self._output)))
+
+    async def _to_its_end(self, writing: Awaitable[None]) -> None:
+        """Write what a stop must not tear."""
         self._ending_item = True
-        written = await writing
+        await writing
         self._ending_item = False
         if self._stop is not None:
             raise asyncio.CancelledError
-        return written
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from realtime.errors import ModelError
-from realtime.local.config import (
-    SessionConfiguration,
+from realtime.local.config import SessionConfiguration
+from realtime.local.config_fields import (
     ToolChoice,
     check_choice_exists,
     read_format,

@@ -24,9 +24,10 @@ from realtime.local.limits import RequestLimit
 from realtime.local.listening import Listener, Spoken
 from realtime.local.metrics import Metrics
 from realtime.local.output import Send
-from realtime.local.parts import Parts, Transcript
+from realtime.local.parts import Parts
 from realtime.local.replies import Replies
 from realtime.local.response_config import read_response
+from realtime.local.transcripts import Transcripts
 from realtime.local.workers import FairPool
 from realtime.pipelines.clock import Clock
 from realtime.wire.json_fields import decode_base64
@@ -37,10 +38,6 @@ from realtime.wire.openai_messages import (
     SESSION_EXPIRED,
     AudioClearedEvent,
     AudioCommittedEvent,
-    ErrorDetails,
-    InputTranscriptCompletedEvent,
-    InputTranscriptDeltaEvent,
-    InputTranscriptFailedEvent,
     ItemAddedEvent,
     ItemDeletedEvent,
     ItemDoneEvent,
@@ -51,7 +48,6 @@ from realtime.wire.openai_messages import (
     SpeechStartedEvent,
     SpeechStoppedEvent,
     TimeoutTriggeredEvent,
-    TranscriptionUsage,
     client_event_id,
     error_event,
     parse_client_event,
@@ -114,11 +110,10 @@ class LocalSession:
         self._configuration = SessionConfiguration(turn_taking=self._default_taking)
         self._conversation = LocalConversation()
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._hearing: dict[str, asyncio.Task[None]] = {}
-        self._grown: dict[str, str] = {}
         self._expires_at = int(clock.wall() + self._limits.max_seconds)
         self._listener = Listener(parts, pool, owner=self.id, ear=self, spawn=self._spawn)
         self._listener.configure(self._configuration)
+        self._transcripts = Transcripts(send=send, metrics=metrics, spawn=self._spawn)
         self._replies = Replies(
             parts,
             self._conversation,
@@ -128,7 +123,7 @@ class LocalSession:
             metrics=metrics,
             limit=RequestLimit(self._limits.requests_per_minute),
             spawn=self._spawn,
-            words_known=self._words_known,
+            words_known=self._transcripts.known,
             on_idle=self._nobody_spoke,
         )
         self._handlers: dict[str, Callable[[Any], Awaitable[None]]] = {
@@ -217,6 +212,7 @@ class LocalSession:
         )
         self._listener.configure(self._configuration)
         self._replies.configure(self._configuration)
+        self._transcripts.wanted = self._configuration.transcription is not None
         wire = self._configuration.to_wire(session_id=self.id, model=self._model, expires_at=self._expires_at)
         await self._send(SessionUpdatedEvent(type="session.updated", event_id=make_id("event_"), session=wire))
 
@@ -277,13 +273,11 @@ class LocalSession:
             if taking is not None and taking.create_response:
                 await self._replies.answer_turn(part, ended_at)
         finally:  # `response.created` comes before the words
-            self._hear(spoken.item_id, part, spoken.words)
+            self._transcripts.take(spoken.item_id, part, spoken.words)
 
     async def words_grew(self, item_id: str, delta: str) -> None:
         """More of what the user is saying is certain."""
-        if self._configuration.transcription is not None:
-            self._grown[item_id] = self._grown.get(item_id, "") + delta
-            await self._send_transcript_delta(item_id, 0, delta)
+        await self._transcripts.grow(item_id, delta)
 
     async def _nobody_spoke(self, silence_ms: int) -> None:
         """Nobody spoke for the idle timeout: commit the silence and answer it."""
@@ -308,7 +302,7 @@ class LocalSession:
         part = StoredPart(type="input_audio", transcribed=False, pcm=utterance.pcm, audio_ms=utterance.duration_ms)
         await self._add_audio_item(StoredItem(id=spoken.item_id, kind="message", role="user", parts=[part]))
         if seek:
-            self._hear(spoken.item_id, part, spoken.words)
+            self._transcripts.take(spoken.item_id, part, spoken.words)
         return part
 
     async def _add_audio_item(self, item: StoredItem) -> None:
@@ -323,73 +317,6 @@ class LocalSession:
         )
         await self._send_added(item, previous)
 
-    # -- words ---------------------------------------------------------------------------------------------------------
-
-    def _hear(self, item_id: str, part: StoredPart, words: asyncio.Task[Transcript], index: int = 0) -> None:
-        key = f"{item_id}:{index}"
-        task = self._spawn(self._take_words(item_id, part, words, index))
-        self._hearing[key] = task
-        task.add_done_callback(lambda _task: self._hearing.pop(key, None))
-
-    async def _take_words(self, item_id: str, part: StoredPart, words: asyncio.Task[Transcript], index: int) -> None:
-        """Wait for the words of a part, keep them, and tell the client if it wants to know."""
-        try:
-            found = await words
-        except Exception as error:
-            part.transcribed = True
-            self._metrics.count("failed_transcriptions")
-            if self._configuration.transcription is not None:
-                await self._send_failed(item_id, index, error)
-            return
-        part.text, part.transcribed = found.text, True
-        if self._configuration.transcription is None:
-            return
-        grown = self._grown.pop(item_id, "")
-        rest = found.text.removeprefix(grown) if found.text.startswith(grown) else ""
-        if rest:
-            await self._send_transcript_delta(item_id, index, rest)
-        await self._send(
-            InputTranscriptCompletedEvent(
-                type="conversation.item.input_audio_transcription.completed",
-                event_id=make_id("event_"),
-                item_id=item_id,
-                content_index=index,
-                transcript=found.text,
-                usage=TranscriptionUsage(type="duration", seconds=round(part.audio_ms / 1000, 3)),
-            )
-        )
-
-    async def _words_known(self) -> None:
-        """Return when the words of everything that was said are known."""
-        while self._hearing:
-            await asyncio.wait(set(self._hearing.values()))
-
-    async def _send_transcript_delta(self, item_id: str, index: int, delta: str) -> None:
-        await self._send(
-            InputTranscriptDeltaEvent(
-                type="conversation.item.input_audio_transcription.delta",
-                event_id=make_id("event_"),
-                item_id=item_id,
-                content_index=index,
-                delta=delta,
-            )
-        )
-
-    async def _send_failed(self, item_id: str, index: int, error: Exception) -> None:
-        busy = isinstance(error, BusyError)
-        details = ErrorDetails(
-            type="transcription_error", code=RATE_LIMIT if busy else "transcription_failed", message=str(error)
-        )
-        await self._send(
-            InputTranscriptFailedEvent(
-                type="conversation.item.input_audio_transcription.failed",
-                event_id=make_id("event_"),
-                item_id=item_id,
-                content_index=index,
-                error=details,
-            )
-        )
-
     # -- items ---------------------------------------------------------------------------------------------------------
 
     async def _item_create(self, event: Any) -> None:
@@ -401,7 +328,7 @@ class LocalSession:
         for index, part in enumerate(item.parts):
             if part.pcm is not None and not part.transcribed:
                 utterance = Utterance(pcm=part.pcm, start_ms=0, end_ms=part.audio_ms)
-                self._hear(item.id, part, self._listener.seek(utterance), index)
+                self._transcripts.take(item.id, part, self._listener.seek(utterance), index)
         if any(part.image is not None for part in item.parts):
             self._metrics.count("pictures", sum(part.image is not None for part in item.parts))
             self._spawn(self._parts.eyes.prepare())

@@ -135,7 +135,7 @@ class HibariSynthesizer:
                 ids.append(self._vocabulary[" "])
         if written:
             ends.append((written, said))
-        if any(number > 0 for number in ids):
+        if said:
             yield _Phonemes([0, *ids, 0], ends)
 
     def _tokens(self, plain: str) -> list[_Token]:

@@ -23,7 +23,7 @@ _VERBS: Final = word_set(
     "get set fetch look lookup find check search do make call run show tell use query list read give send create update the a"
     " an by for of to and up"
 )
-_LEADS: Final = word_set("in for of to at on from about with named called is as by near number")
+_LEADS: Final = word_set("in for of to at on from about with named called is as by near number like")
 _POLITE: Final = word_set("please now today thanks thank you tool function right quickly")
 _TRUE: Final = word_set("true yes on enabled")
 _FALSE: Final = word_set("false no off disabled")
