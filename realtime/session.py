@@ -152,10 +152,15 @@ class RealtimeSession(SessionReading):
         self._model = resolve(model)
         self._clock: Clock = SystemClock() if clock is None else clock
         start, basis = starting_point(context, message_history, conversation)
-        first = Agent(instructions=check_text("instructions", instructions), tools=tuple(tools), voice=voice)
+        first = Agent(
+            instructions=check_text("instructions", instructions),
+            tools=tuple(build_tools(tools).values()),
+            voice=None if voice is None else check_text("voice", voice),
+        )
         self._agents = check_agents(first, agents)
         self._tools = {agent.id: build_tools(agent.tools) for agent in self._agents.values()}
         check_type("encode_options", encode_options, EncodeOptions, "EncodeOptions")
+        check_type("mirror_evictions", mirror_evictions, bool, "True or False")
         settings = SessionSettings(
             agent=self._voiced(first),
             tools=tuple(tool.spec for tool in self._tools[first.id].values()),

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from realtime.core.events import ErrorReported
 from realtime.errors import ArgumentError
 from realtime.pipelines.audio import AudioInput
 from realtime.pipelines.driver import Driver
@@ -33,6 +34,8 @@ class MediaSources:
         self._audio = audio
         self._video = video
         self._readers: dict[str, TrackReader] = {}
+        self._faults: dict[str, int] = {}
+        self._failing: set[str] = set()
         self._peers: list[PeerAttachment] = []
 
     @property
@@ -100,7 +103,7 @@ class MediaSources:
         """What came from each track that is read now."""
         return {
             name: TrackStatistics(
-                kind=reader.track.kind, frames=reader.frames, skipped=reader.skipped, faults=reader.faults
+                kind=reader.track.kind, frames=reader.frames, skipped=reader.skipped, faults=self._faults.get(name, 0)
             )
             for name, reader in self._readers.items()
         }
@@ -121,17 +124,32 @@ class MediaSources:
         capabilities = self._driver.machine.capabilities
         if kind == "audio" and capabilities.supports_audio_input:
             self._audio.add(source)
-            return lambda frame: self._audio.receive(source, frame)
+            return lambda frame: self._hand_on(self._audio.receive, source, frame)
         if kind == "video" and capabilities.supports_image_input:
             self._video.add(source)
-            return lambda frame: self._video.receive(source, frame)
+            return lambda frame: self._hand_on(self._video.receive, source, frame)
         return None
+
+    def _hand_on(self, take: Callable[[str, Any], None], source: str, frame: Any) -> None:  # hot path: every frame
+        """Give a frame away. One bad frame never stops a track; of a run of them the first is told."""
+        try:
+            take(source, frame)
+        except Exception as error:
+            self._faults[source] = self._faults.get(source, 0) + 1
+            if source not in self._failing:
+                self._failing.add(source)
+                self._driver.publish(ErrorReported(error=error, where=f"track {source}"))
+        else:
+            if self._failing:
+                self._failing.discard(source)
 
     def _on_end(self, source: str, error: BaseException | None) -> None:
         reader = self._readers.pop(source, None)
         if reader is None:
             return
         kind = reader.track.kind
+        self._faults.pop(source, None)
+        self._failing.discard(source)
         self._audio.remove(source)
         self._driver.feed(
             lambda machine, now: machine.receive_track_ended(source, kind, error, now=now), where=f"track {source}"

@@ -89,6 +89,12 @@ class Obliging(RealtimeModel):
         """What the client said of one type."""
         return [message for message in self.received if message["type"] == kind]
 
+    async def hears_audio(self, size: int) -> None:
+        """Wait until so many bytes of audio have come."""
+        while self.audio_bytes < size:
+            self._heard.clear()
+            await self._heard.wait()
+
     async def hears(self, kind: str, times: int = 1) -> dict[str, Any]:
         """Wait until the client has said something of a type so many times; the last of them."""
         while len(found := self.all(kind)) < times:
@@ -187,10 +193,3 @@ async def obliging() -> AsyncIterator[Callable[..., Obliging]]:
 def tool_call() -> Callable[..., Any]:
     """Makes replies that call a tool."""
     return calls
-
-
-@pytest.fixture(autouse=True)
-async def hang_guard() -> AsyncIterator[None]:
-    """Nothing here waits for long: what takes a minute hangs."""
-    async with asyncio.timeout(60):
-        yield
