@@ -93,10 +93,11 @@ class SessionMachine:
         self._parts.effects.now = max(now, self._parts.effects.now)
         max_age = self._parts.settings.sampling.max_age_seconds
         while (picture := self._parts.outbox.peek_picture()) is not None:
-            if picture.captured_at is None or now - picture.captured_at <= max_age:
+            is_stale = picture.captured_at is not None and now - picture.captured_at > max_age
+            if not is_stale and not self._parts.limits.images_are_spent:
                 break
             self._parts.outbox.drop_picture(picture)
-            self._parts.outgoing.skip_frame(picture, "stale")
+            self._parts.outgoing.skip_frame(picture, "stale" if is_stale else "image_limit")
         command = self._parts.outbox.take()
         if command is not None and self._parts.settings.retention.keeps_input_audio:
             self._parts.keeping.bound_audio()
