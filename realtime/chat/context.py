@@ -5,18 +5,17 @@ Owns: `ChatContext`. Driven by applications; in a session by the holder of its `
 
 Data structure (`store`): entries linked in order (`entries`), an index by message id, and totals that each change adjusts:
 tokens (`tally`), turns, frames and tool rounds (`entries`, `pairing`). Appending, replacing, removing, counting and finding
-by id are O(1) at any length; a snapshot of all messages copies references only. Conversions are kept and extended
-(`conversions`).
+by id are O(1) at any length; a snapshot of all messages copies references only. Reading and converting halves: `readable`,
+`conversions`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace as replaced
 from typing import TYPE_CHECKING, Any, Self
 
-from realtime.chat.conversions import Convertible
 from realtime.chat.entries import ContextEntry
 from realtime.chat.explain import Explanation, explain
 from realtime.chat.messages import (
@@ -29,8 +28,8 @@ from realtime.chat.messages import (
     as_output,
     as_role,
 )
+from realtime.chat.readable import Readable
 from realtime.chat.store import ContextLease
-from realtime.chat.tally import Tally
 from realtime.chat.tokens import TokenCounter
 from realtime.chat.truncation import newest
 from realtime.errors import ArgumentError, ImageError, UserError
@@ -41,12 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ChatContext", "ContextEntry", "ContextLease"]
 
 
-def _words_rule(message: ChatMessage) -> int:
-    """The seeds' estimate: two tokens for each word between white space, of contents only."""
-    return 2 * len(message.content.split())
-
-
-class ChatContext(Convertible):
+class ChatContext(Readable):
     """A conversation's messages and handoffs, in order.
 
     Messages are frozen values; the context is the one thing that changes. Not safe for several threads at once. While a
@@ -302,60 +296,6 @@ class ChatContext(Convertible):
     def _system(self) -> ContextEntry | None:
         return next(iter(self.store.entries.systems), None)
 
-    # -- reading ------------------------------------------------------------------------------------------------------
-
-    def messages(self) -> list[ChatMessage]:
-        """The messages, oldest first, as a new list."""
-        return list(self.store.snapshot())
-
-    def get(self, message_id: str) -> ChatMessage | None:
-        """The message with an id; None if there is none."""
-        entry = self.store.by_id.get(message_id) if message_id else None
-        return None if entry is None else entry.message
-
-    def handoffs(self) -> list[AgentHandoff]:
-        """The handoffs, oldest first, as a new list."""
-        return list(self.store.handoffs)
-
-    def last_handoff(self) -> AgentHandoff | None:
-        """The newest handoff; None if there is none."""
-        return self.store.handoffs[-1] if self.store.handoffs else None
-
-    def __len__(self) -> int:
-        """How many messages there are."""
-        return self.store.entries.count
-
-    def __bool__(self) -> bool:
-        """True, empty or not: ``context or other`` must not swap contexts."""
-        return True
-
-    def __iter__(self) -> Iterator[ChatMessage]:
-        """The messages, oldest first, as they are now."""
-        return iter(self.messages())
-
-    def __eq__(self, other: object) -> bool:
-        """By messages and handoffs."""
-        if not isinstance(other, ChatContext):
-            return NotImplemented
-        return self.store.snapshot() == other.store.snapshot() and self.store.handoffs == other.store.handoffs
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
-
-    def __repr__(self) -> str:
-        return f"<ChatContext {len(self)} messages, {len(self.store.handoffs)} handoffs>"
-
-    def estimated_tokens(self) -> int:
-        """A rough count: two tokens for each word between white space, of all contents. O(1): the total is kept."""
-        return self._words().total
-
-    def turn_count(self) -> int:
-        """How many messages are the user's, frames included."""
-        return self.store.entries.user_messages
-
-    def spoken_turn_count(self) -> int:
-        """How many messages are the user's, sampled frames left out."""
-        return self.store.entries.user_messages - len(self.store.entries.frames)
-
     # -- copies -------------------------------------------------------------------------------------------------------
 
     def copy(self, *, exclude_system_messages: bool = False, exclude_empty_messages: bool = False) -> ChatContext:
@@ -402,7 +342,7 @@ class ChatContext(Convertible):
             max_items=_checked_limit(max_items, "max_items"),
             max_tokens=_checked_limit(max_tokens, "max_tokens"),
             keep_instructions=keep_instructions,
-            tokens_of=self._words().of,
+            tokens_of=self.words().of,
         )
         return ChatContext((entry.message for entry in kept), self.store.handoffs)
 
@@ -410,20 +350,6 @@ class ChatContext(Convertible):
     def new_id() -> str:
         """A fresh message id, as given to what has none."""
         return _new_id()
-
-    def _words(self) -> Tally:
-        return self.store.tally(_words_rule, _words_rule)
-
-    def explain(
-        self, window: ContextWindow, counter: TokenCounter | Callable[[str], int] | str | None = None
-    ) -> list[Explanation]:
-        """What a window would make of this context: per message its tokens, whether it stays, and why.
-
-        Args:
-            window: The window that would be applied; nothing is changed.
-            counter: Counts instead of the window's own.
-        """
-        return explain(self, window, counter)
 
     # -- a session's way in -------------------------------------------------------------------------------------------
 
