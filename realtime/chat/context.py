@@ -351,6 +351,17 @@ class ChatContext(Readable):
         """A fresh message id, as given to what has none."""
         return _new_id()
 
+    def explain(
+        self, window: ContextWindow, counter: TokenCounter | Callable[[str], int] | str | None = None
+    ) -> list[Explanation]:
+        """What a window would make of this context: per message its tokens, whether it stays, and why.
+
+        Args:
+            window: The window that would be applied; nothing is changed.
+            counter: Counts instead of the window's own.
+        """
+        return explain(self, window, counter)
+
     # -- a session's way in -------------------------------------------------------------------------------------------
 
     def lease(self, holder: str) -> ContextLease:
