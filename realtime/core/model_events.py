@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from realtime.chat.conversation import TokenUsage
+
 __all__ = [
     "InputBufferCleared",
     "InputCommitted",
@@ -43,38 +45,6 @@ __all__ = [
 
 ItemKind = Literal["message", "function_call", "function_call_output"]
 ResponseStatus = Literal["completed", "cancelled", "failed", "incomplete"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenUsage:
-    """Tokens of one response, as the provider counts them."""
-
-    input_tokens: int = 0
-    """Everything that went in."""
-    output_tokens: int = 0
-    """Everything that came out."""
-    total_tokens: int = 0
-    """The provider's sum."""
-    cached_tokens: int = 0
-    """Of the input, served from its cache."""
-    input_audio_tokens: int = 0
-    """Of the input, audio."""
-    input_image_tokens: int = 0
-    """Of the input, pictures."""
-    output_audio_tokens: int = 0
-    """Of the output, audio."""
-
-    def __add__(self, other: TokenUsage) -> TokenUsage:
-        """Sum field by field."""
-        return TokenUsage(
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            total_tokens=self.total_tokens + other.total_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            input_audio_tokens=self.input_audio_tokens + other.input_audio_tokens,
-            input_image_tokens=self.input_image_tokens + other.input_image_tokens,
-            output_audio_tokens=self.output_audio_tokens + other.output_audio_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
