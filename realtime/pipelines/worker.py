@@ -12,10 +12,12 @@ alive, and cannot be killed either, so its thread is given up with its session. 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -29,6 +31,8 @@ T = TypeVar("T")
 
 _LEAVE_SECONDS = 0.5
 """How long the last session to leave waits for idle threads to end. Busy ones end with their work."""
+_EXIT_SECONDS = 2.0
+"""How long the end of the process waits for threads at work; a tool that never returns is given up after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,22 @@ class _Job:
             self.answer.set_exception(error)
 
 
+def _let_work_end() -> None:
+    """At the end of the process, wait a little for threads at work.
+
+    The interpreter ends a daemon thread where it next takes the lock; from under native code (a codec, a network) that
+    aborts the whole process. Idle threads wait in Python and may be ended.
+    """
+    deadline = time.monotonic() + _EXIT_SECONDS
+    while _at_work and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+_at_work: set[threading.Thread] = set()
+"""Threads of all pools that are at work. Sets are safe to use without a lock."""
+atexit.register(_let_work_end)
+
+
 class _Crew:
     """The threads of one generation of a pool, and their queue. Sets and the queue are safe to use without a lock."""
 
@@ -97,8 +117,10 @@ class _Crew:
         try:
             while (job := self.jobs.get()) is not None:
                 self.busy.add(me)
+                _at_work.add(me)
                 result, error = job.run()
                 self.busy.discard(me)  # before anybody can know that it is done
+                _at_work.discard(me)
                 job.post(result, error)
                 del job, result, error  # an idle thread holds nothing of its last job
         finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -150,3 +152,30 @@ async def test_context_variables_travel():
     variable.set("set")
     assert await pool.run(variable.get) == "set"
     await pool.leave(member)
+
+
+@pytest.mark.parametrize(("seconds", "ends"), [(0.2, True), (600, False)], ids=["finite", "endless"])
+def test_the_end_of_the_process_lets_work_end_and_waits_for_no_endless_one(seconds, ends):
+    """From under native code the interpreter could not take a thread without aborting the process."""
+    program = f"""
+import asyncio, time
+from realtime.pipelines.worker import WorkerPool
+
+def work():
+    time.sleep({seconds})
+    print("ended", flush=True)
+
+async def main():
+    pool = WorkerPool("realtime-test", max_threads=1, max_waiting=1)
+    member = pool.join()
+    working = asyncio.create_task(pool.run(work))
+    while not pool.statistics().busy:
+        await asyncio.sleep(0)
+    working.cancel()
+    await pool.leave(member)
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == ("ended\n" if ends else "")
