@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import importlib.metadata
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from realtime.demo.call import CallResult
-    from realtime.demo.options import DemoOptions
-    from realtime.demo.screen import Screen
 
 __all__ = ["main"]
 
@@ -189,13 +188,15 @@ def _version() -> str:
 
 
 def _demo(given: argparse.Namespace) -> int:
+    from realtime.demo.call import run_call
     from realtime.demo.options import DemoOptions
     from realtime.demo.screen import context_lines, make_screen
 
     fields = {name: value for name, value in vars(given).items() if name != "command"}
     fields["media"], fields["text"] = tuple(given.media), tuple(given.text)
     options = DemoOptions(**fields)
-    result = asyncio.run(_call(options, make_screen(plain=options.plain)))
+    screen = make_screen(plain=options.plain)
+    result = asyncio.run(_interruptible(lambda hang_up: run_call(options, screen, hang_up)))
     print("\nthe context at the end:")
     print("\n".join(context_lines(result.messages)))
     print("\nwritten: " + ", ".join(str(path) for path in result.files))
@@ -205,18 +206,22 @@ def _demo(given: argparse.Namespace) -> int:
     return _OK
 
 
-async def _call(options: DemoOptions, screen: Screen) -> CallResult:
-    from realtime.demo.call import run_call
-
+async def _interruptible(call: Callable[[asyncio.Event], Coroutine[Any, Any, CallResult]]) -> CallResult:
+    """Make a call that the first Ctrl-C hangs up in good order and the second one breaks off."""
     hang_up = asyncio.Event()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, hang_up.set)  # the first one hangs up in good order
-    hung_up = asyncio.get_running_loop().create_task(hang_up.wait())
-    hung_up.add_done_callback(lambda _: loop.remove_signal_handler(signal.SIGINT))  # the second one is rude
+
+    def ask() -> None:
+        hang_up.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    with contextlib.suppress(NotImplementedError):  # Windows has none: the first Ctrl-C breaks off
+        loop.add_signal_handler(signal.SIGINT, ask)
     try:
-        return await run_call(options, screen, hang_up)
+        return await call(hang_up)
     finally:
-        hung_up.cancel()
+        with contextlib.suppress(NotImplementedError):
+            loop.remove_signal_handler(signal.SIGINT)
 
 
 def _llm(arguments: list[str]) -> int:

@@ -147,7 +147,10 @@ class _Call:
                 self._begun = True
                 took = self._clock.now() - began
                 self._show([self._log.note(f"connected: {session.capabilities.model}, after {took:.1f} s", began)])
-                await self._talk()
+                try:
+                    await self._talk()
+                except ExceptionGroup as group:  # the first thing that went wrong says it best
+                    raise group.exceptions[0] from group
                 messages = tuple(session.context.messages())
                 context = session.context.to_dict()
         finally:

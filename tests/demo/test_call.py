@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -148,3 +150,17 @@ def test_pictures_beyond_the_budget_are_told_and_gone(
     assert len(kept) >= 5
     assert len(evicted) == len(kept) - 2
     assert sum(bool(item.get("images")) for item in items) == 2
+
+
+def test_ctrl_c_hangs_up_in_good_order_and_the_record_is_written(llm_url: str, tmp_path: Path) -> None:
+    out = tmp_path / "record"
+    command = [sys.executable, "-m", "realtime", "demo", "--model", llm_url, "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as call:
+        assert call.stdout is not None
+        assert call.stderr is not None
+        for line in call.stdout:
+            if "  frame  camera: first" in line:
+                call.send_signal(signal.SIGINT)
+        said = call.stderr.read()
+    assert (call.returncode, said) == (0, "")
+    assert {path.name for path in out.iterdir()} == {"context.json", "reply.wav", "call.wav", "frames.png"}
