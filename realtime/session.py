@@ -28,6 +28,7 @@ from realtime.core.settings import (
     SessionSettings,
     TurnDetection,
     UsageLimits,
+    check_count,
 )
 from realtime.errors import ArgumentError, SessionClosed, UserError
 from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions
@@ -275,7 +276,7 @@ class RealtimeSession(SessionReading):
         """
         runtime = self._running()
         for chunk in self._feed.push(pcm, rate_hz):
-            runtime.driver.step(lambda machine, now, chunk=chunk: machine.receive_audio(chunk, now=now))
+            runtime.hear(chunk)
 
     async def send_image(self, frame: Any) -> tuple[str, ...]:
         """Show a picture without asking for a reply: `ImageContent`, or anything that `encode` takes. Encoded off the loop.
@@ -289,7 +290,7 @@ class RealtimeSession(SessionReading):
         """Push-to-talk: what was said since the last commit is a turn; without audio nothing happens (behaviour.md T6)."""
         runtime = self._running()
         for chunk in self._feed.flush():
-            runtime.driver.step(lambda machine, now, chunk=chunk: machine.receive_audio(chunk, now=now))
+            runtime.hear(chunk)
         runtime.driver.step(lambda machine, now: machine.commit_audio(now=now))
 
     async def clear_audio(self) -> None:
@@ -313,8 +314,7 @@ class RealtimeSession(SessionReading):
         Args:
             played_ms: How much of it was heard, if you know better than the reply track.
         """
-        if played_ms is not None and (isinstance(played_ms, bool) or not isinstance(played_ms, int) or played_ms < 0):
-            raise ArgumentError("played_ms", played_ms, "an int of at least 0, or None")
+        check_count("played_ms", played_ms, none_is="what the track counted")
         self._running().driver.step(lambda machine, now: machine.interrupt(played_ms=played_ms, now=now))
 
     async def look(self, source: str | None = None) -> ImageContent:

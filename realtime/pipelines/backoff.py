@@ -47,7 +47,7 @@ class Backoff:
         if self._attempts == 1:
             return 0.0
         doublings = min(self._attempts - 2, 30)  # more would overflow nothing but patience
-        delay = min(self._policy.max_delay_seconds, self._policy.first_delay_seconds * 2**doublings)
+        delay = min(self._policy.max_delay_seconds, self._policy.first_delay_seconds * 2.0**doublings)
         return delay * (1 + self._policy.jitter * (2 * self._spread() - 1))
 
     async def wait(self) -> bool:

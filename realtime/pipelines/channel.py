@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
+from realtime.core.settings import check_count
 from realtime.errors import ArgumentError, SessionClosed, WouldBlock
 
 __all__ = ["Channel", "ChannelClosed", "ChannelStatistics", "OverflowPolicy"]
@@ -71,8 +72,7 @@ class Channel(Generic[T]):
         Raises:
             ArgumentError: The capacity is no int of at least 1, or the policy is unknown.
         """
-        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
-            raise ArgumentError("capacity", capacity, "an int of at least 1")
+        check_count("capacity", capacity, least=1)
         if policy not in ("block", "drop_oldest", "latest"):
             raise ArgumentError("policy", policy, "'block', 'drop_oldest' or 'latest'")
         self._capacity = capacity

@@ -6,8 +6,8 @@ Driven by `session.py`. It never decides where a message ends.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, TypeGuard
 
 from realtime import pcm
 from realtime.chat.messages import AudioContent, ImageContent
@@ -17,6 +17,7 @@ from realtime.media.audio import PcmConverter
 __all__ = ["AudioFeed", "as_parts"]
 
 _WANTED = "text, an ImageContent, an AudioContent, a picture, or a sequence of them"
+_NEVER_SENT = (bool, int, float, dict, set)
 _MAX_CHUNK_MS = 100
 
 Part = str | ImageContent | AudioContent
@@ -32,13 +33,21 @@ async def as_parts(content: Any, encode: Callable[[Any], Awaitable[ImageContent]
     Raises:
         ArgumentError: It is empty, or something else.
     """
-    given = cast("list[Any]", list(content)) if isinstance(content, (list, tuple)) else [content]
+    given: Sequence[Any] = content if _is_sequence(content) else [content]
     if not given or any(isinstance(part, str) and not part for part in given):
         raise ArgumentError("content", content, _WANTED + "; not empty")
     for part in given:
-        if part is None or isinstance(part, (bool, int, float, dict, set)):
+        if part is None or type(part) in _NEVER_SENT:
             raise ArgumentError("content", part, _WANTED)
     return [part if isinstance(part, (str, ImageContent, AudioContent)) else await encode(part) for part in given]
+
+
+def _is_sequence(content: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(content, (list, tuple))
+
+
+def _is_audio(samples: object) -> bool:
+    return isinstance(samples, (bytes, bytearray, memoryview))
 
 
 class AudioFeed:
@@ -60,7 +69,7 @@ class AudioFeed:
         Raises:
             ArgumentError: It is not bytes, or the rate is none.
         """
-        if not isinstance(samples, (bytes, bytearray, memoryview)):
+        if not _is_audio(samples):
             raise ArgumentError("pcm", type(samples).__name__, "bytes of PCM16 mono")
         rate = self._rate_hz if rate_hz is None else rate_hz
         rest = b""

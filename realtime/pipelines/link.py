@@ -346,13 +346,13 @@ def _reason(error: BaseException) -> str:
 def _first(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:
     """The refusal, if there is one among them: it says more than the drop that follows it."""
     found: list[RealtimeError] = []
-    waiting: list[BaseException] = list(errors.exceptions)
+    waiting: list[RealtimeError | BaseExceptionGroup[RealtimeError]] = list(errors.exceptions)
     while waiting:
         each = waiting.pop(0)
-        if isinstance(each, BaseExceptionGroup):
-            waiting += each.exceptions
-        elif isinstance(each, RealtimeError):
+        if isinstance(each, RealtimeError):
             found.append(each)
+        else:
+            waiting += each.exceptions
     return next((error for error in found if isinstance(error, ModelError)), found[0])
 
 

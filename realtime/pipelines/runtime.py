@@ -285,6 +285,14 @@ class SessionRuntime:
         """Input audio, PCM16 mono at the model's rate."""
         self.driver.feed(lambda machine, now: machine.receive_audio(pcm, now=now), where="audio")
 
+    def hear(self, pcm: bytes) -> None:
+        """As `receive_audio`, for the application, which hears of the end.
+
+        Raises:
+            SessionClosed: The session has ended.
+        """
+        self.driver.step(lambda machine, now: machine.receive_audio(pcm, now=now))
+
     def _report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
         self.driver.feed(
             lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"

@@ -7,7 +7,7 @@ the argument. Driven by `session.py`. It never starts anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from realtime.chat.context import ChatContext
 from realtime.chat.conversation import Conversation
@@ -16,7 +16,16 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import Agent, SessionSettings
 from realtime.errors import ArgumentError, UserError
 
-__all__ = ["check_abilities", "check_agents", "check_text", "check_type", "one_of", "or_default", "starting_point"]
+__all__ = [
+    "as_list",
+    "check_abilities",
+    "check_agents",
+    "check_text",
+    "check_type",
+    "one_of",
+    "or_default",
+    "starting_point",
+]
 
 T = TypeVar("T")
 
@@ -25,6 +34,21 @@ def check_type(argument: str, value: object, kind: type[Any], wanted: str) -> No
     """Raise `ArgumentError` unless `value` is a `kind`."""
     if not isinstance(value, kind):
         raise ArgumentError(argument, value, wanted)
+
+
+def as_list(argument: str, value: Any, wanted: str) -> list[Any]:
+    """The members of any iterable but text.
+
+    Raises:
+        ArgumentError: It is none.
+    """
+    if isinstance(value, (str, bytes)) or not _is_iterable(value):
+        raise ArgumentError(argument, value, wanted)
+    return list(value)
+
+
+def _is_iterable(value: Any) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, Iterable)
 
 
 def check_text(argument: str, value: object) -> str:
@@ -64,7 +88,7 @@ def or_default(argument: str, value: T | None, kind: type[T]) -> T:
 
 def starting_point(
     context: ChatContext | None,
-    message_history: Sequence[ChatMessage] | ChatContext | None,
+    message_history: Any,
     conversation: Conversation | None,
 ) -> tuple[ChatContext, Conversation]:
     """The context that a session goes on with, and the conversation that it continues.
@@ -86,24 +110,20 @@ def starting_point(
         return message_history.copy(), Conversation()
     if message_history is None:
         return ChatContext(), Conversation()
-    if isinstance(message_history, (str, bytes)) or not isinstance(message_history, Iterable):
-        raise ArgumentError("message_history", message_history, "a sequence of ChatMessages, or a ChatContext")
-    messages = list(message_history)
+    messages = as_list("message_history", message_history, "a sequence of ChatMessages, or a ChatContext")
     for message in messages:
         check_type("message_history", message, ChatMessage, "a sequence of ChatMessages, or a ChatContext")
     return ChatContext(messages), Conversation()
 
 
-def check_agents(first: Agent, others: Iterable[Agent]) -> dict[str, Agent]:
+def check_agents(first: Agent, others: Any) -> dict[str, Agent]:
     """All agents by id.
 
     Raises:
         ArgumentError: Something is no agent, or two have one id.
     """
-    if isinstance(others, (str, bytes)) or not isinstance(others, Iterable):
-        raise ArgumentError("agents", others, "an iterable of Agents")
     agents = {first.id: first}
-    for agent in others:
+    for agent in as_list("agents", others, "an iterable of Agents"):
         check_type("agents", agent, Agent, "an iterable of Agents")
         if agent.id in agents:
             raise ArgumentError("agents", agent.id, f"agents with different ids ({first.id!r} is the session's own)")

@@ -12,15 +12,16 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation, PydanticUserError
 
 from realtime.core.settings import ToolSpec, check_number
 from realtime.errors import ArgumentError
+from realtime.pipelines.setup import as_list
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -97,7 +98,7 @@ class Tool:
         check_number("timeout_seconds", timeout_seconds, above=True, none_is="the session's tool_timeout_seconds")
         self.function = function
         self.is_async = _is_async(function)
-        tool_name = name if name is not None else _name_of(function)
+        tool_name: Any = name if name is not None else _name_of(function)
         if not isinstance(tool_name, str) or not _NAME.fullmatch(tool_name):
             raise ArgumentError("name", tool_name, "1 to 64 letters, digits, underscores or hyphens")
         summary, notes = _read_docstring(inspect.getdoc(_innermost(function)) or "")
@@ -148,16 +149,14 @@ class Tool:
         return functools.partial(self.function, *positional, **named)
 
 
-def build_tools(tools: Iterable[Any], argument: str = "tools") -> dict[str, Tool]:
+def build_tools(tools: Any, argument: str = "tools") -> dict[str, Tool]:
     """Make a `Tool` of everything that is not one yet, by name.
 
     Raises:
         ArgumentError: Something is no tool, or two have one name.
     """
-    if isinstance(tools, (str, bytes)) or not isinstance(tools, Iterable):
-        raise ArgumentError(argument, tools, "an iterable of functions and Tools")
     found: dict[str, Tool] = {}
-    for each in tools:
+    for each in as_list(argument, tools, "an iterable of functions and Tools"):
         tool = each if isinstance(each, Tool) else Tool(each)
         if tool.name in found:
             raise ArgumentError(argument, tool.name, "tools with different names")
@@ -289,9 +288,8 @@ def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
     for key, value in schema.items():
         if key == "title" and isinstance(value, str):
             continue
-        if key in ("properties", "$defs") and isinstance(value, dict):
-            members = typing.cast("dict[str, Any]", value)
-            cleaned[key] = {name: _clean(member) for name, member in members.items()}
+        if key in ("properties", "$defs") and _is_object(value):
+            cleaned[key] = {name: _clean(member) for name, member in value.items()}
         elif key in ("default", "const", "enum", "examples"):
             cleaned[key] = value
         else:
@@ -300,11 +298,19 @@ def _without_titles(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    if isinstance(value, dict):
-        return _without_titles(typing.cast("dict[str, Any]", value))
-    if isinstance(value, list):
-        return [_clean(each) for each in typing.cast("list[Any]", value)]
+    if _is_object(value):
+        return _without_titles(value)
+    if _is_array(value):
+        return [_clean(each) for each in value]
     return value
+
+
+def _is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_array(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
 
 
 def _explain(error: ValidationError) -> str:
@@ -333,8 +339,9 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
         stripped = line.strip()
         listed = _FIELD_LIST.match(stripped)
         if listed:
-            section, current, margin = "field list", listed["name"], None
-            notes[current] = listed["text"]
+            name = str(listed["name"])
+            section, current, margin = "field list", name, None
+            notes[name] = listed["text"]
         elif _SECTION.match(line):
             section, current, margin = stripped.rstrip(": ").lower(), None, None
         elif stripped.startswith(":") and section in (None, "field list"):
@@ -346,8 +353,8 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
             margin = indent if margin is None else margin
             entry = _ARGUMENT.match(stripped) if indent <= margin else None
             if entry:
-                current = entry["name"].lstrip("*")
-                notes[current] = entry["text"]
+                name = str(entry["name"]).lstrip("*")
+                current, notes[name] = name, entry["text"]
             elif current is not None:
                 notes[current] = f"{notes[current]} {stripped}".strip()
         elif section == "field list" and current is not None and stripped:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -88,21 +88,20 @@ def _take_images(value: Any, images: list[ImageContent], depth: int) -> Any:
         return _Nothing
     if depth >= _MAX_DEPTH:
         return value
-    if isinstance(value, (list, tuple)):
-        found = len(images)
-        members = [_take_images(each, images, depth + 1) for each in cast("list[Any]", value)]
+    found = len(images)
+    if _is_sequence(value):
+        members = [_take_images(each, images, depth + 1) for each in value]
         if len(images) == found:
             return value
         rest = [each for each in members if each is not _Nothing]
         if depth == 0 and len(rest) <= 1:
             return rest[0] if rest else _Nothing
         return rest
-    if isinstance(value, dict):
-        found = len(images)
-        entries = {key: _take_images(each, images, depth + 1) for key, each in cast("dict[Any, Any]", value).items()}
+    if _is_dict(value):
+        shown = {key: _take_images(each, images, depth + 1) for key, each in value.items()}
         if len(images) == found:
-            return cast("dict[Any, Any]", value)
-        return {key: "(picture attached)" if each is _Nothing else each for key, each in entries.items()}
+            return value
+        return {key: "(picture attached)" if each is _Nothing else each for key, each in shown.items()}
     return value
 
 
@@ -131,14 +130,29 @@ def _plain(value: Any, depth: int) -> Any:
     if depth >= _MAX_DEPTH:
         return _by_repr(value)
     try:
-        if isinstance(value, Mapping):
-            entries = cast("Mapping[Any, Any]", value)
-            return {_key(key): _plain(each, depth + 1) for key, each in entries.items()}
-        if isinstance(value, (list, tuple, AbstractSet)):
-            return [_plain(each, depth + 1) for each in cast("list[Any]", value)]
+        if _is_mapping(value):
+            return {_key(key): _plain(each, depth + 1) for key, each in value.items()}
+        if _is_sequence(value) or _is_set(value):
+            return [_plain(each, depth + 1) for each in value]
     except Exception:
         return _by_repr(value)
     return _by_repr(value)
+
+
+def _is_sequence(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, (list, tuple))
+
+
+def _is_set(value: Any) -> TypeGuard[AbstractSet[Any]]:
+    return isinstance(value, AbstractSet)
+
+
+def _is_dict(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
 
 
 def _key(key: Any) -> str:
