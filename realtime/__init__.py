@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     )
     from realtime.chat.conversation import (
         Conversation,
+        TokenUsage,
+    )
+    from realtime.chat.formats.anthropic import (
+        AnthropicMessages,
+    )
+    from realtime.chat.formats.google import (
+        GoogleContents,
+    )
+    from realtime.chat.formats.openai_responses import (
+        to_openai_responses_input,
+    )
+    from realtime.chat.formats.pydantic_ai import (
+        from_pydantic_ai_messages,
+        to_pydantic_ai_messages,
+    )
+    from realtime.chat.manager import (
+        ContextManager,
     )
     from realtime.chat.messages import (
         AgentHandoff,
@@ -26,6 +43,26 @@ if TYPE_CHECKING:
         FunctionCall,
         FunctionCallOutput,
         ImageContent,
+    )
+    from realtime.chat.sanitize import (
+        sanitize_messages,
+    )
+    from realtime.chat.strategies import (
+        AssistantMessage,
+        ContextManagement,
+        ContextMessage,
+        NoContextManagement,
+        SmartWindowSizeContext,
+        SystemMessage,
+        ToolResultMessage,
+        UserMessage,
+        WindowSizeContext,
+    )
+    from realtime.chat.tokens import (
+        O200kCounter,
+        ScriptCounter,
+        TokenCounter,
+        WordCounter,
     )
     from realtime.chat.window import (
         ContextWindow,
@@ -64,9 +101,6 @@ if TYPE_CHECKING:
         TranscriptUpdated,
         TurnCompleted,
         TurnLatency,
-    )
-    from realtime.core.model_events import (
-        TokenUsage,
     )
     from realtime.core.settings import (
         Agent,
@@ -144,8 +178,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "realtime.core.settings",
     "AgentHandoff": "realtime.chat.messages",
+    "AnthropicMessages": "realtime.chat.formats.anthropic",
     "ApprovalRequested": "realtime.core.events",
     "ArgumentError": "realtime.errors",
+    "AssistantMessage": "realtime.chat.strategies",
     "AudioContent": "realtime.chat.messages",
     "AudioReceived": "realtime.core.events",
     "AudioRetention": "realtime.core.settings",
@@ -157,6 +193,9 @@ _HOMES = {
     "ChatRole": "realtime.chat.messages",
     "Clock": "realtime.pipelines.clock",
     "ConnectionDropped": "realtime.core.events",
+    "ContextManagement": "realtime.chat.strategies",
+    "ContextManager": "realtime.chat.manager",
+    "ContextMessage": "realtime.chat.strategies",
     "ContextSummarized": "realtime.core.events",
     "ContextWindow": "realtime.chat.window",
     "Conversation": "realtime.chat.conversation",
@@ -170,6 +209,7 @@ _HOMES = {
     "FunctionCall": "realtime.chat.messages",
     "FunctionCallOutput": "realtime.chat.messages",
     "GeminiLive": "realtime.models.gemini",
+    "GoogleContents": "realtime.chat.formats.google",
     "HandedOff": "realtime.core.events",
     "IllegalTransition": "realtime.errors",
     "ImageContent": "realtime.chat.messages",
@@ -185,6 +225,8 @@ _HOMES = {
     "MissingExtraError": "realtime.errors",
     "ModelCapabilities": "realtime.core.capabilities",
     "ModelError": "realtime.errors",
+    "NoContextManagement": "realtime.chat.strategies",
+    "O200kCounter": "realtime.chat.tokens",
     "OpenAIRealtime": "realtime.models.openai",
     "RealtimeError": "realtime.errors",
     "RealtimeModel": "realtime.models.base",
@@ -195,20 +237,25 @@ _HOMES = {
     "ReplyInterrupted": "realtime.core.events",
     "ReplyStarted": "realtime.core.events",
     "ResizeOptions": "realtime.media.options",
+    "ScriptCounter": "realtime.chat.tokens",
     "SessionClosed": "realtime.errors",
     "SessionEnded": "realtime.core.events",
     "SessionEvent": "realtime.core.events",
     "SessionStatistics": "realtime.pipelines.statistics",
     "SkipReason": "realtime.core.events",
+    "SmartWindowSizeContext": "realtime.chat.strategies",
     "SpeechStarted": "realtime.core.events",
     "SpeechStopped": "realtime.core.events",
     "Summarizer": "realtime.chat.window",
     "SystemClock": "realtime.pipelines.clock",
-    "TokenUsage": "realtime.core.model_events",
+    "SystemMessage": "realtime.chat.strategies",
+    "TokenCounter": "realtime.chat.tokens",
+    "TokenUsage": "realtime.chat.conversation",
     "Tool": "realtime.pipelines.tool",
     "ToolCalled": "realtime.core.events",
     "ToolContext": "realtime.session",
     "ToolFinished": "realtime.core.events",
+    "ToolResultMessage": "realtime.chat.strategies",
     "TrackEnded": "realtime.core.events",
     "TrackStatistics": "realtime.pipelines.statistics",
     "TranscriptUpdated": "realtime.core.events",
@@ -219,20 +266,29 @@ _HOMES = {
     "UsageLimitExceeded": "realtime.errors",
     "UsageLimits": "realtime.core.settings",
     "UserError": "realtime.errors",
+    "UserMessage": "realtime.chat.strategies",
     "WebSocketModel": "realtime.models.websocket",
+    "WindowSizeContext": "realtime.chat.strategies",
+    "WordCounter": "realtime.chat.tokens",
     "WouldBlock": "realtime.errors",
     "XaiRealtime": "realtime.models.xai",
     "coerce_image_to_jpeg_bytes": "realtime.media.image",
     "encode": "realtime.media.image",
+    "from_pydantic_ai_messages": "realtime.chat.formats.pydantic_ai",
     "look_tool": "realtime.pipelines.look",
+    "sanitize_messages": "realtime.chat.sanitize",
+    "to_openai_responses_input": "realtime.chat.formats.openai_responses",
+    "to_pydantic_ai_messages": "realtime.chat.formats.pydantic_ai",
 }
 
 __all__ = [
     "DEFAULT_REALTIME_ENCODE_OPTIONS",
     "Agent",
     "AgentHandoff",
+    "AnthropicMessages",
     "ApprovalRequested",
     "ArgumentError",
+    "AssistantMessage",
     "AudioContent",
     "AudioReceived",
     "AudioRetention",
@@ -244,6 +300,9 @@ __all__ = [
     "ChatRole",
     "Clock",
     "ConnectionDropped",
+    "ContextManagement",
+    "ContextManager",
+    "ContextMessage",
     "ContextSummarized",
     "ContextWindow",
     "Conversation",
@@ -256,6 +315,7 @@ __all__ = [
     "FunctionCall",
     "FunctionCallOutput",
     "GeminiLive",
+    "GoogleContents",
     "HandedOff",
     "IllegalTransition",
     "ImageContent",
@@ -271,6 +331,8 @@ __all__ = [
     "MissingExtraError",
     "ModelCapabilities",
     "ModelError",
+    "NoContextManagement",
+    "O200kCounter",
     "OpenAIRealtime",
     "RealtimeError",
     "RealtimeModel",
@@ -281,20 +343,25 @@ __all__ = [
     "ReplyInterrupted",
     "ReplyStarted",
     "ResizeOptions",
+    "ScriptCounter",
     "SessionClosed",
     "SessionEnded",
     "SessionEvent",
     "SessionStatistics",
     "SkipReason",
+    "SmartWindowSizeContext",
     "SpeechStarted",
     "SpeechStopped",
     "Summarizer",
     "SystemClock",
+    "SystemMessage",
+    "TokenCounter",
     "TokenUsage",
     "Tool",
     "ToolCalled",
     "ToolContext",
     "ToolFinished",
+    "ToolResultMessage",
     "TrackEnded",
     "TrackStatistics",
     "TranscriptUpdated",
@@ -305,12 +372,19 @@ __all__ = [
     "UsageLimitExceeded",
     "UsageLimits",
     "UserError",
+    "UserMessage",
     "WebSocketModel",
+    "WindowSizeContext",
+    "WordCounter",
     "WouldBlock",
     "XaiRealtime",
     "coerce_image_to_jpeg_bytes",
     "encode",
+    "from_pydantic_ai_messages",
     "look_tool",
+    "sanitize_messages",
+    "to_openai_responses_input",
+    "to_pydantic_ai_messages",
 ]
 
 
