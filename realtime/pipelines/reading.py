@@ -13,7 +13,7 @@ from realtime.chat.context import ChatContext
 from realtime.chat.conversation import Conversation
 from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.events import TurnCompleted
+from realtime.core.events import TranscriptUpdated, TurnCompleted
 from realtime.core.machine import SessionMachine
 from realtime.core.model_events import TokenUsage
 from realtime.core.settings import SessionSettings
@@ -77,7 +77,7 @@ class SessionReading:
     def stream_transcripts(self, *, delta: Literal[False] = False) -> TranscriptStream[ChatMessage]: ...
 
     @overload
-    def stream_transcripts(self, *, delta: Literal[True]) -> TranscriptStream[Any]: ...
+    def stream_transcripts(self, *, delta: Literal[True]) -> TranscriptStream[TranscriptUpdated]: ...
 
     def stream_transcripts(self, *, delta: bool = False) -> TranscriptStream[Any]:
         """What is said by either side from now on.
