@@ -11,6 +11,8 @@ from realtime.media.options import ResizeOptions
 
 __all__ = ["Placement", "place"]
 
+_MOST_WASTE = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
@@ -23,6 +25,22 @@ class Placement:
     offset: tuple[int, int]
     """Where the scaled picture's top left corner lies in the encoded one: negative where it is cut, positive where a
     border is. Always even, so that 4:2:0 chroma stays in place."""
+
+    @property
+    def is_wasteful(self) -> bool:
+        """Whether far more would be scaled than is kept, as when a thread of a picture is to cover a square."""
+        return self.scaled[0] * self.scaled[1] > _MOST_WASTE * self.size[0] * self.size[1]
+
+    def kept(self, source: tuple[int, int]) -> tuple[float, float, float, float]:
+        """The part of a source of this size, in its own pixels, that is kept: left, top, right, bottom."""
+        left, right = self._kept_side(0, source[0])
+        top, bottom = self._kept_side(1, source[1])
+        return left, top, right, bottom
+
+    def _kept_side(self, axis: int, source: int) -> tuple[float, float]:
+        scale = source / self.scaled[axis]
+        begin = max(0, -self.offset[axis])
+        return begin * scale, min(self.scaled[axis], begin + self.size[axis]) * scale
 
 
 def place(source: tuple[int, int], resize: ResizeOptions | None) -> Placement:

@@ -7,6 +7,7 @@ out).
 
 from __future__ import annotations
 
+import contextlib
 import io
 from typing import Any, cast
 
@@ -78,10 +79,18 @@ def encode_image(image: Image.Image, options: EncodeOptions) -> bytes:
         raise ImageError("frame", f"a Pillow image of mode {image.mode!r}", f"a readable one ({error})") from error
     plan = place(picture.size, options.resize_options)
     if options.format == "JPEG":
-        return rgb_to_jpeg(np.asarray(cast("Any", _flat(picture))), plan, options.quality)
+        return _to_jpeg(_flat(picture), plan, options.quality)
     out = io.BytesIO()
     _placed(picture, plan).save(out, "PNG")
     return out.getvalue()
+
+
+def _to_jpeg(image: Image.Image, plan: Placement, quality: int) -> bytes:
+    if not plan.is_wasteful:
+        with contextlib.suppress(ImageError):  # swscale has no filter for some extreme shapes
+            return rgb_to_jpeg(np.asarray(cast("Any", image)), plan, quality)
+    placed = _placed(image, plan)
+    return rgb_to_jpeg(np.asarray(cast("Any", placed)), place(placed.size, None), quality)
 
 
 def _plain(image: Image.Image) -> Image.Image:
@@ -126,12 +135,13 @@ def _flat(image: Image.Image) -> Image.Image:
 
 def _placed(image: Image.Image, plan: Placement) -> Image.Image:
     """Scale, cut and border as planned."""
-    if plan.scaled != image.size:
-        image = image.resize(plan.scaled, Image.Resampling.LANCZOS)
-    if plan.size == plan.scaled:
+    inside = (min(plan.scaled[0], plan.size[0]), min(plan.scaled[1], plan.size[1]))
+    if plan.scaled != image.size or inside != plan.scaled:
+        image = image.resize(inside, Image.Resampling.LANCZOS, box=plan.kept(image.size))
+    if plan.size == inside:
         return image
     page = Image.new(image.mode, plan.size, _border(image.mode))
-    page.paste(image, plan.offset)
+    page.paste(image, (max(0, plan.offset[0]), max(0, plan.offset[1])))
     return page
 
 

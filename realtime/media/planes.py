@@ -28,6 +28,7 @@ LIMITED_TO_FULL = np.clip(np.rint((np.arange(256) - 16) * (255 / 219)), 0, 255).
 """Luma of 16–235 to 0–255."""
 
 _CONTEXTS_PER_THREAD = 8
+_MAX_JPEG_SIDE = 65_500
 _BLACK = (0, 128, 128)
 _Planes = tuple[NDArray[np.uint8], ...]
 
@@ -112,10 +113,12 @@ def frame_to_jpeg(frame: av.VideoFrame, plan: Placement, quality: int, *, quarte
         quarters: By how many quarters it is to be turned counter-clockwise.
 
     Raises:
-        ImageError: The pixel format cannot be read.
+        ImageError: The pixel format cannot be read, or the picture is larger than a JPEG can be.
     """
     # hot path: scaled planes, no RGB
     width, height = plan.scaled
+    if max(plan.size) > _MAX_JPEG_SIDE:
+        raise ImageError("frame", f"a picture of {width}x{height}", f"at most {_MAX_JPEG_SIDE} pixels a side for JPEG")
     scaled = (height, width) if quarters % 2 else (width, height)
     planes = tuple(plane_rows(plane, plane.width) for plane in convert(frame, scaled, "yuvj420p").planes)
     if is_limited_gray(frame):
@@ -125,6 +128,8 @@ def frame_to_jpeg(frame: av.VideoFrame, plan: Placement, quality: int, *, quarte
     if plan.size != plan.scaled:
         planes = _cut_and_border(planes, plan)
     luma, blue, red = (np.ascontiguousarray(plane) for plane in planes)
+    if luma.shape[0] % 2 or luma.shape[1] % 2:
+        luma = _in_even_memory(luma)
     return bytes(simplejpeg.encode_jpeg_yuv_planes(luma, blue, red, quality=max(1, quality)))
 
 
@@ -135,6 +140,19 @@ def rgb_to_jpeg(pixels: NDArray[np.uint8], plan: Placement, quality: int) -> byt
     # Copied into FFmpeg's own memory: swscale reads a little beyond the end of a line.
     plane_rows(frame.planes[0], width * 3)[:] = pixels.reshape(height, width * 3)
     return frame_to_jpeg(frame, plan, quality)
+
+
+def _in_even_memory(luma: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The same plane, with its last row and column repeated behind it.
+
+    libjpeg-turbo takes 4:2:0 luma to be stored in an even number of rows and columns and reads them all.
+    """
+    height, width = luma.shape
+    memory = np.empty((height + height % 2, width + width % 2), np.uint8)
+    memory[:height, :width] = luma
+    memory[height:, :width] = luma[-1]
+    memory[:, width:] = memory[:, width - 1 : width]
+    return memory[:height, :width]
 
 
 def _cut_and_border(planes: _Planes, plan: Placement) -> _Planes:

@@ -6,6 +6,7 @@ Owns: `encode_video_frame`, and what is known of the pixel formats that FFmpeg's
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import av
@@ -14,6 +15,7 @@ from av.video.format import VideoFormat
 from numpy.typing import NDArray
 from PIL import Image
 
+from realtime.errors import ImageError
 from realtime.media.arrays import picture_from_array
 from realtime.media.frame import float_gray, frame_size, is_float_gray, plane_rows, rotation_quarters
 from realtime.media.geometry import place
@@ -45,8 +47,9 @@ def encode_video_frame(frame: av.VideoFrame, options: EncodeOptions) -> bytes:
     plan = place(frame_size(frame), options.resize_options)
     quarters = rotation_quarters(frame)
     turned_odd = quarters != 0 and any(side % 2 for side in plan.scaled)  # 4:2:0 planes of odd size cannot be turned
-    if options.format == "JPEG" and not turned_odd and _goes_straight(frame):
-        return frame_to_jpeg(frame, plan, options.quality, quarters=quarters)
+    if options.format == "JPEG" and not turned_odd and not plan.is_wasteful and _goes_straight(frame):
+        with contextlib.suppress(ImageError):  # the careful way says what is wrong, or manages
+            return frame_to_jpeg(frame, plan, options.quality, quarters=quarters)
     return encode_image(rotate_quarters(_to_pillow(frame), quarters), options)
 
 

@@ -399,6 +399,31 @@ def test_an_array_that_is_no_picture_is_refused_with_its_shape_and_type(array, s
     assert refused.value.argument == "frame"
 
 
+@pytest.mark.parametrize("shape", [(30_000, 1, 3), (1, 30_000, 3), (20_000, 2, 3), (3, 5)])
+@pytest.mark.parametrize("mode", ["stretch", "fit", "cover", "pad"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+def test_extreme_shapes_become_what_was_asked_for(shape, mode, form, opened):
+    """I1: neither an error nor gigabytes on the way."""
+    image = opened(encode(np.full(shape, 90, np.uint8), EncodeOptions(form, ResizeOptions(256, 256, mode))))
+    assert max(image.size) <= 256
+    if mode != "fit":
+        assert image.size == (256, 256)
+    assert 83 <= np.asarray(image).max() <= 97  # a hundred pixels to one cost some steps of rounding
+
+
+def test_a_cut_out_part_is_the_same_the_direct_way_and_the_careful_way(opened):
+    """I2: the middle of a very wide picture."""
+    picture = np.zeros((8, 800, 3), np.uint8)
+    picture[:, 396:404] = 200
+    image = np.asarray(opened(encode(picture, EncodeOptions("JPEG", ResizeOptions(8, 8, "cover"), 95))))
+    assert image.min() > 150
+
+
+def test_a_picture_larger_than_a_jpeg_can_be_is_refused_with_its_size():
+    with pytest.raises(ImageError, match="at most 65500 pixels a side for JPEG, not 'a picture of 3x66000'"):
+        encode(np.zeros((66_000, 3), np.uint8), EncodeOptions("JPEG", None))
+
+
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 

@@ -59,6 +59,15 @@ def test_odd_and_unaligned_sizes_are_kept_to_the_last_column_and_row(form, size,
         assert close_to(got @ luma, picture @ luma, 12)
 
 
+@pytest.mark.parametrize("size", [(1, 1), (3, 3), (5, 3), (5, 7), (31, 17), (17, 32), (101, 57)])
+@pytest.mark.parametrize("level", [0, 90, 255])
+def test_a_plain_picture_of_odd_size_is_plain_to_the_edge(size, level, opened):
+    """B59: nothing of the memory behind a plane gets in."""
+    rgb = np.full((size[1], size[0], 3), level, np.uint8)
+    image = np.asarray(opened(encode(as_frame(rgb, "gray"), EncodeOptions("JPEG", None, 75))))
+    assert np.abs(image.astype(int) - level).max() <= 1
+
+
 @pytest.mark.parametrize("size", [(1024, 1024), (333, 77), (1, 1), (2, 3), (1920, 1080)])
 @pytest.mark.parametrize("source", [(101, 57), (1, 1), (640, 480)])
 @pytest.mark.parametrize("form", ["JPEG", "PNG"])
