@@ -168,6 +168,8 @@ class Listener:
         if isinstance(heard, SpeechPause):
             utterance = self.input.cut(turn.start_ms, heard.at_ms + heard.silence_ms)
             turn.guess = _Guess(heard.at_ms, self._seek(utterance, speculative=True))
+            if self._is_semantic:
+                self._spawn(self._end_when_known(turn.guess))
         elif isinstance(heard, SpeechResume):
             if turn.guess is not None:
                 turn.guess.words.cancel()
@@ -188,10 +190,20 @@ class Listener:
         spoken = Spoken(item_id=turn.item_id, utterance=utterance, words=words, silence_ms=silence)
         await self._ear.speech_stopped(spoken, end.at_ms)
 
+    @property
+    def _is_semantic(self) -> bool:
+        settings = self.input.endpointing
+        return settings is not None and settings.semantic is not None
+
+    async def _end_when_known(self, guess: _Guess) -> None:
+        await asyncio.wait({guess.words})
+        if self._turn is not None and self._turn.guess is guess:
+            await self._end_by_meaning()
+
     async def _end_by_meaning(self) -> None:
         """Semantic turn detection: end the turn when the pause is long enough and what was said sounds complete."""
         turn, settings = self._turn, self.input.endpointing
-        if turn is None or turn.guess is None or settings is None or settings.semantic is None:
+        if turn is None or turn.guess is None or settings is None or not self._is_semantic:
             return
         words = turn.guess.words
         if self.input.silence_ms < settings.silence_ms or not words.done() or words.cancelled():

@@ -120,7 +120,12 @@ class LlmServer:
                     await session.drain()
         except TimeoutError:
             _log.warning("replies were cut: they took longer than %g s to end", self._settings.drain_seconds)
-        server.close(code=CloseCode.GOING_AWAY, reason="the server is ending")
+        closing = [
+            asyncio.get_running_loop().create_task(connection.close(CloseCode.GOING_AWAY, "the server is ending"))
+            for connection in server.connections
+        ]
+        if closing:
+            await asyncio.wait(closing)
         await server.wait_closed()
         await self._parts.responder.aclose()
 
