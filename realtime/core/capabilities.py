@@ -26,8 +26,18 @@ class ModelCapabilities:
     """It takes pictures as conversation items."""
     supports_text_output: bool = True
     """It can answer in text instead of speech."""
+    supports_audio_output: bool = True
+    """Its speech comes to us. False for a sideband, whose user hears the model directly."""
     supports_tools: bool = True
     """It calls functions."""
+    supports_semantic_turns: bool = True
+    """It can tell the end of a turn by what is said (`TurnDetection(mode="semantic")`)."""
+    supports_manual_turns: bool = True
+    """The application can end turns itself (`TurnDetection(mode="manual")`)."""
+    supports_unanswered_turns: bool = True
+    """A turn that it hears may go without a reply (`TurnDetection(create_response=False)`)."""
+    supports_audio_clearing: bool = True
+    """Audio that was sent and not committed can be thrown away."""
     supports_truncation: bool = True
     """A spoken item can be cut to what was heard."""
     supports_item_deletion: bool = True

@@ -63,6 +63,8 @@ class ConfigureSession:
     """The transcription model, `auto` for the provider's default, None for none."""
     output: Literal["audio", "text"] = "audio"
     """Whether the model speaks or writes."""
+    earlier_items: int = 0
+    """How many `CreateItem`s follow at once that tell an earlier conversation; some providers take them in another way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

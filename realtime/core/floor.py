@@ -100,8 +100,12 @@ class Floor:
                 self._fault(event)
             case reported.UnknownReport():
                 self._parts.unknown[event.type] += 1
+            case reported.ConversationSaved():
+                self._parts.saved_at = self._parts.history.mark()
             case reported.SessionReady() | reported.SessionUpdated() | reported.ItemTruncated():
                 pass
+            case reported.ExpiryAnnounced():
+                pass  # the link's business
             case _:
                 assert_never(event)
 

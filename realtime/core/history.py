@@ -43,6 +43,7 @@ class Place:
         "is_new",
         "item_ids",
         "message",
+        "number",
         "preceding",
         "round_id",
         "settled_at",
@@ -69,6 +70,8 @@ class Place:
         """Whether what it waits for is the user's words."""
         self.is_new = True
         """False for seeded messages."""
+        self.number = 0
+        """Rises in the order in which places were made, which is not the order in which they stand."""
         self.preceding: Place | None = None
         self.following: Place | None = None
 
@@ -91,6 +94,7 @@ class History:
         """Messages in the history."""
         self.revision = 0
         """Rises with every change of the history."""
+        self._made = 0
         rounds: dict[str, str] = {}
         for entry in lease.entries():
             place = Place((entry.message.message_id,) if entry.message.message_id else ())
@@ -104,7 +108,13 @@ class History:
 
     # -- places -----------------------------------------------------------------------------------------------------
 
+    def mark(self) -> int:
+        """The number of the place that was made last."""
+        return self._made
+
     def _link(self, place: Place, behind: Place) -> None:
+        self._made += 1
+        place.number = self._made
         place.preceding, place.following = behind, behind.following
         if behind.following is None:
             self._tail = place

@@ -13,6 +13,8 @@ from typing import Literal
 from realtime.chat.conversation import TokenUsage
 
 __all__ = [
+    "ConversationSaved",
+    "ExpiryAnnounced",
     "InputBufferCleared",
     "InputCommitted",
     "InputTranscriptDone",
@@ -60,6 +62,22 @@ class SessionReady:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionUpdated:
     """The provider accepted a `ConfigureSession`."""
+
+    resumed: bool = False
+    """The provider took an earlier conversation up again by its own means: it need not be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryAnnounced:
+    """The provider will end this connection soon, whatever it said when it opened it."""
+
+    seconds_left: float
+    """How soon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSaved:
+    """The provider could take its conversation up again as it is now, on another connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +356,8 @@ class UnknownReport:
 ModelEvent = (
     SessionReady
     | SessionUpdated
+    | ExpiryAnnounced
+    | ConversationSaved
     | SpeechBegan
     | SpeechEnded
     | InputCommitted

@@ -125,6 +125,8 @@ class Parts:
         self.slot = ResponseSlot()
         self.completion = Completion(effects=self.effects, speech=self.speech)
         self.limits = LimitWatch(settings.usage_limits, started_at=now)
+        self.saved_at: int | None = None
+        """Up to which place the provider can take its conversation up again by itself (`History.mark`)."""
         self.unknown: Counter[str] = Counter()
         """Wire messages of unknown types, by type."""
 
