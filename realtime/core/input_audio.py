@@ -16,7 +16,7 @@ from realtime.core.commands import AppendAudio, ClearAudio, CommitAudio
 __all__ = ["AudioTape", "InputAudio"]
 
 _IDLE_REPLAY_SECONDS = 1.0
-"""Replayed when nobody was speaking: what a provider's prefix padding may reach back for."""
+"""Replayed when nobody was speaking: what a provider's prefix padding may reach back for, and what may be under way."""
 
 
 class AudioTape:
@@ -90,7 +90,15 @@ class AudioTape:
 class InputAudio:
     """The audio lane and what was sent of it."""
 
-    def __init__(self, *, rate_hz: int, lane_seconds: float, replay_seconds: float, records: bool) -> None:
+    def __init__(
+        self,
+        *,
+        rate_hz: int,
+        lane_seconds: float,
+        replay_seconds: float,
+        records: bool,
+        reports_boundaries: bool = True,
+    ) -> None:
         """Set the bounds.
 
         Args:
@@ -98,6 +106,7 @@ class InputAudio:
             lane_seconds: How much may wait for the socket; the oldest is dropped beyond.
             replay_seconds: How much of an unfinished turn is kept to be sent again.
             records: Whether turns' audio is kept at all (`audio_retention`).
+            reports_boundaries: The provider says when speech begins; where it does not, every sound may be speech.
         """
         self.rate_hz = rate_hz
         self._lane: deque[bytes | CommitAudio | ClearAudio] = deque()
@@ -113,7 +122,9 @@ class InputAudio:
         """Samples dropped because the socket was too slow, ever."""
         self.since_commit = 0
         """Samples received since the last commit or clear (push-to-talk, behaviour.md T6)."""
+        self.reports_boundaries = reports_boundaries
         self._turn_open = False
+        self._arrived = 0
 
     # -- the lane ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +181,7 @@ class InputAudio:
         self._lane_samples -= len(entry) // 2
         self.sent += len(entry) // 2
         self.replay.append(entry)
-        self.replay.keep_last(self._replay_bound if self._turn_open else int(_IDLE_REPLAY_SECONDS * self.rate_hz))
+        self.replay.keep_last(min(self._replay_bound, self._replay_needed()))
         if self._records:
             self.live.append(entry)
         return AppendAudio(command_id=command_id, pcm=entry)
@@ -186,6 +197,25 @@ class InputAudio:
         """The sample position of a time that the provider reported."""
         return at_ms * self.rate_hz // 1000
 
+    @property
+    def _idle(self) -> int:
+        return int(_IDLE_REPLAY_SECONDS * self.rate_hz)
+
+    def _replay_needed(self) -> int:
+        """Samples that a dropped connection would lose: all of an unfinished turn, else what may not have arrived."""
+        if self._turn_open or not self.reports_boundaries:
+            return self._replay_bound
+        return self._idle + self.sent - self._arrived
+
+    def note_arrival(self) -> None:
+        """The provider said something, so the line was whole: what was sent a moment ago has arrived."""
+        self._arrived = self.sent
+
+    def speech_began(self, at_ms: int) -> None:
+        """The provider heard where speech began: what was sent before, but for a moment, was none."""
+        if self.reports_boundaries and not self._turn_open:
+            self.replay.take_until(self.samples_at(at_ms) - self._idle)
+
     def hold_turn(self, *, open_: bool) -> None:
         """While a turn is unfinished its audio is kept for a replay; otherwise only a moment is."""
         self._turn_open = open_
@@ -198,13 +228,19 @@ class InputAudio:
         """Cut the live recording: everything before `position` (samples) belongs to the turn that ends there."""
         return self.live.take_until(position)
 
-    def restart(self) -> None:
-        """A new connection: what was not understood goes to the front of the lane, positions start anew."""
+    def restart(self, silent_seconds: float | None = None) -> None:
+        """A new connection: what was not understood goes to the front of the lane, positions start anew.
+
+        Args:
+            silent_seconds: How long before the end nothing had come from the provider; None: unknown.
+        """
+        if silent_seconds is not None and self.reports_boundaries and not self._turn_open:
+            self.replay.keep_last(self._idle + int(silent_seconds * self.rate_hz))
         unheard = self.replay.take_until(self.replay.end)
         if unheard:
             self._lane.appendleft(unheard)
             self._lane_samples += len(unheard) // 2
-        self.sent = 0
+        self.sent = self._arrived = 0
         self.replay.clear(at=0)
         self.live.clear(at=0)
         while self._lane_samples > max(self._lane_bound, self._replay_bound):

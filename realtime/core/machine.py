@@ -16,6 +16,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import (
     ClearAudio,
     CommitAudio,
+    ConfigureSession,
     CreateItem,
     CreateResponse,
     DropHeldFrame,
@@ -152,6 +153,7 @@ class SessionMachine:
         if self._is_closed:
             return
         self._parts.effects.now = now
+        self._parts.input_audio.note_arrival()
         try:
             self._floor.receive(event)
         finally:
@@ -319,13 +321,28 @@ class SessionMachine:
         self._finish()
 
     def receive_link_lost(
-        self, reason: str, *, will_retry: bool, error: RealtimeError | None = None, now: float
+        self,
+        reason: str,
+        *,
+        will_retry: bool,
+        error: RealtimeError | None = None,
+        silent_seconds: float | None = None,
+        now: float,
     ) -> None:
-        """The connection is gone. Without a retry the session ends with `error`."""
+        """The connection is gone.
+
+        Args:
+            reason: Why, in words.
+            will_retry: Another one will be made; else the session ends.
+            error: What it ends with.
+            silent_seconds: How long before nothing had come from the provider: what was sent meanwhile may be lost, and
+                is sent again (L2). None: unknown.
+            now: The present moment.
+        """
         if self._is_closed:
             return
         self._parts.effects.now = now
-        self._reconnection.lost(reason, will_retry=will_retry)
+        self._reconnection.lost(reason, will_retry=will_retry, silent_seconds=silent_seconds)
         if will_retry:
             self._finish()
         else:
@@ -482,6 +499,10 @@ class SessionMachine:
         self._parts.effects.do(EndSession(command_id=self._parts.effects.new_id(), error=error))
 
     # == read ===========================================================================================================
+
+    def configuration(self) -> ConfigureSession:
+        """What a new connection is told first, as things are now."""
+        return self._reconnection.configuration()
 
     @property
     def is_closed(self) -> bool:

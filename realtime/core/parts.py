@@ -63,6 +63,7 @@ class Parts:
             lane_seconds=_LANE_SECONDS,
             replay_seconds=settings.reconnect.replay_audio_seconds,
             records=records,
+            reports_boundaries=capabilities.reports_speech_boundaries,
         )
         self.outbox = Outbox(self.input_audio, make_id=make_id)
         self.effects = Effects(make_id=make_id, wall_offset=wall_offset, now=now, outbox=self.outbox)
@@ -136,3 +137,4 @@ class Parts:
         self.replies.use(capabilities)
         self.trimming.use(capabilities)
         self.outgoing.waits_for_order = capabilities.reports_item_order
+        self.input_audio.reports_boundaries = capabilities.reports_speech_boundaries

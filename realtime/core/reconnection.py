@@ -34,7 +34,7 @@ class Reconnection:
         self.count = 0
         """Connections after the first."""
 
-    def lost(self, reason: str, *, will_retry: bool) -> None:
+    def lost(self, reason: str, *, will_retry: bool, silent_seconds: float | None = None) -> None:
         """The connection is gone: a running reply is settled as interrupted, what was not understood will be sent again."""
         parts = self._parts
         parts.effects.emit(ConnectionDropped(reason=reason, will_retry=will_retry))
@@ -55,7 +55,7 @@ class Reconnection:
         elif is_owed and parts.slot.waiting is None:
             parts.slot.wish(Wish())  # the server had taken the turn and not begun to answer
         self._lost_commands = [*self._lost_commands, *parts.outbox.close()]
-        parts.input_audio.restart()
+        parts.input_audio.restart(silent_seconds)
         parts.ledger.clear()
 
     def restored(self, *, state_restored: bool, capabilities: ModelCapabilities | None) -> None:
@@ -63,15 +63,16 @@ class Reconnection:
         parts = self._parts
         if capabilities is not None:
             parts.use(capabilities)
-        first: list[LinkCommand] = [self.configuration()]
-        is_whole = True
         if state_restored:
-            first += [command for command in self._lost_commands if isinstance(command, CreateItem)]
+            self._remember_at_provider()
+            earlier, is_whole = self._seeds(since=parts.saved_at)
+            waiting: list[LinkCommand] = [each for each in self._lost_commands if isinstance(each, CreateItem)]
         else:
             parts.trimming.apply()
-            seeded, is_whole = self._seeds()
-            first += seeded
-            first += parts.outgoing.resend()
+            earlier, is_whole = self._seeds(since=0)
+            waiting = [*parts.outgoing.resend()]
+        first: list[LinkCommand] = [self.configuration(earlier_items=len(earlier)), *earlier, *waiting]
+        parts.saved_at = None
         self._lost_commands = []
         parts.outbox.open(first, discard_waiting=not state_restored)
         if self._commit_again:
@@ -80,18 +81,32 @@ class Reconnection:
         if self._was_connected:
             self.count += 1
             gap_ms = 0 if self._lost_at is None else round((parts.effects.now - self._lost_at) * 1000)
-            is_whole = is_whole and len(parts.context) == parts.history.visible_count
-            parts.effects.emit(Reconnected(state_restored=state_restored or is_whole, gap_ms=gap_ms))
+            if not state_restored:
+                is_whole = is_whole and len(parts.context) == parts.history.visible_count
+            parts.effects.emit(Reconnected(state_restored=is_whole, gap_ms=gap_ms))
         self._was_connected = True
         self._lost_at = None
 
-    def _seeds(self) -> tuple[list[CreateItem], bool]:
-        """The conversation as it is now: what is visible, and what waits behind a turn that is not settled."""
+    def _seeds(self, *, since: int | None) -> tuple[list[CreateItem], bool]:
+        """The conversation as it is now: what is visible, and what waits behind a turn that is not settled.
+
+        Args:
+            since: Only what came after this mark of the history; 0: all of it, None: nothing.
+        """
         parts = self._parts
-        messages = parts.context.messages()
+        if since is None:
+            return [], True
+        if since == 0:
+            messages = parts.context.messages()
+        else:
+            messages = [
+                entry.message
+                for entry in parts.lease.entries()
+                if (place := parts.history.place_of(entry)) is not None and place.number > since
+            ]
         for place in parts.history.waiting():
             message = place.message or parts.replies.preview(place)
-            if message is not None:
+            if message is not None and place.number > since:
                 messages.append(message)
         seeds = plan_seeds(messages, parts.capabilities, item_ids_of=self._item_ids, make_id=parts.effects.new_id)
         for command in seeds.commands:
@@ -99,6 +114,14 @@ class Reconnection:
             for item_id in command.item_ids:
                 parts.ledger.add(item_id, tokens, is_restored=True)
         return list(seeds.commands), seeds.is_whole
+
+    def _remember_at_provider(self) -> None:
+        """The provider has what it had: all that is visible."""
+        parts = self._parts
+        for entry in parts.lease.entries():
+            place = parts.history.place_of(entry)
+            for item_id in () if place is None else place.item_ids:
+                parts.ledger.add(item_id, parts.settings.window.count_message(entry.message))
 
     def _item_ids(self, message: ChatMessage, count: int) -> tuple[str, ...]:
         """The ids that a message's items had, as far as they may be used again."""
@@ -111,8 +134,12 @@ class Reconnection:
             self._parts.history.rename(place, item_ids)
         return item_ids
 
-    def configuration(self) -> ConfigureSession:
-        """What the provider is told of the agent: its instructions and the conversation's leading ones, tools, turns."""
+    def configuration(self, *, earlier_items: int = 0) -> ConfigureSession:
+        """What the provider is told of the agent: its instructions and the conversation's leading ones, tools, turns.
+
+        Args:
+            earlier_items: How many items of an earlier conversation follow.
+        """
         parts = self._parts
         settings = parts.settings
         leading = leading_instructions(parts.context.messages())
@@ -126,4 +153,5 @@ class Reconnection:
             else settings.turn_detection,
             transcription=None if settings.transcription == "off" else settings.transcription,
             output=settings.output,
+            earlier_items=earlier_items,
         )

@@ -101,6 +101,7 @@ class Speech:
 
     def began(self, event: SpeechBegan) -> None:
         """The user began to speak."""
+        self._input.speech_began(event.at_ms)
         self.turn_of(event.item_id)
         self.is_speaking = True
         self._effects.emit(SpeechStarted(message_id=event.item_id, at_ms=event.at_ms))

@@ -79,9 +79,57 @@ def test_idle_microphone_is_replayed_for_a_moment_only():
     for start in range(0, 10_000, 100):
         audio.push(ramp(start, 100))
         audio.take(str(start))
+        audio.note_arrival()
     audio.restart()
-    assert audio.waiting_ms == 1_000
+    assert audio.waiting_ms == 1_100  # the last chunk may be under way
     assert audio.sent == 0
+
+
+def test_what_was_sent_since_the_provider_was_last_heard_of_is_replayed():
+    """L2: on a line that had gone dead it never arrived, whether anybody was speaking or not."""
+    audio = make(lane_seconds=100.0)
+    for start in range(0, 10_000, 100):
+        audio.push(ramp(start, 100))
+        audio.take(str(start))
+        if start == 7_000:
+            audio.note_arrival()
+    audio.restart()
+    assert audio.waiting_ms == 1_000 + 2_900
+    first = audio.take("1")
+    assert isinstance(first, AppendAudio)
+    assert first.pcm == ramp(6_100, 3_900)
+
+
+def test_a_line_that_was_whole_until_it_broke_lost_only_a_moment():
+    audio = make(lane_seconds=100.0)
+    for start in range(0, 10_000, 100):
+        audio.push(ramp(start, 100))
+        audio.take(str(start))
+    audio.restart(0.5)
+    assert audio.waiting_ms == 1_500
+
+
+def test_where_speech_is_not_reported_every_sound_is_kept_until_it_is_understood():
+    """L2, Gemini: the first words of a turn are known when their transcript comes."""
+    audio = make(lane_seconds=100.0, reports_boundaries=False)
+    audio.push(ramp(0, 4_000))
+    audio.take("1")
+    audio.note_arrival()
+    audio.speech_began(4_000)
+    audio.push(ramp(4_000, 100))
+    audio.take("2")
+    audio.restart(0.0)
+    assert audio.waiting_ms == 4_100
+
+
+def test_what_came_before_the_beginning_of_speech_is_not_replayed():
+    audio = make(lane_seconds=100.0)
+    audio.push(ramp(0, 4_000))
+    audio.take("1")
+    audio.speech_began(3_500)
+    audio.hold_turn(open_=True)
+    audio.restart()
+    assert audio.waiting_ms == 1_500
 
 
 def test_open_turn_is_replayed_whole_up_to_the_bound():

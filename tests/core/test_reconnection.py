@@ -244,6 +244,56 @@ def test_provider_that_resumed_by_itself_is_not_told_again(make_rig):
     assert rig.of(seen.Reconnected)[0].state_restored
 
 
+def test_what_came_after_the_provider_saved_its_conversation_is_told_again(make_rig):
+    """L1: a handle stands for the conversation as it was when the provider gave it."""
+    rig = make_rig()
+    rig.say("u1", "one")
+    rig.feed(said.ConversationSaved())
+    rig.say("u2", "two")
+    rig.machine.send(["three"], respond=False, now=rig.now)
+    rig.pull()
+    rig.drop()
+    rig.machine.receive_link_restored(state_restored=True, now=rig.now)
+    rig.drain()
+    sent = rig.pull()
+    assert items(sent) == ["u:two", "u:three"]
+    assert sent[0].earlier_items == 2
+    assert rig.of(seen.Reconnected)[0].state_restored
+    assert rig.names() == ["u:one", "u:two", "u:three"]
+
+
+def test_a_saved_conversation_serves_one_connection(make_rig):
+    """What was saved by the connection before the last one is no longer the newest."""
+    rig = make_rig()
+    rig.feed(said.ConversationSaved())
+    rig.say("u1", "one")
+    rig.drop()
+    rig.connect()
+    rig.drop()
+    rig.machine.receive_link_restored(state_restored=True, now=rig.now)
+    rig.drain()
+    assert items(rig.pull()) == []
+
+
+def test_the_configuration_says_how_much_of_an_earlier_conversation_follows(make_rig):
+    context = ChatContext.empty()
+    context.add_message(ChatRole.USER, "hello")
+    context.add_message(ChatRole.ASSISTANT, "hi")
+    rig = make_rig(context=context)
+    assert rig.sent[0].earlier_items == 2
+    assert rig.machine.configuration().earlier_items == 0
+
+
+def test_a_provider_that_kept_its_conversation_still_has_its_items(make_rig):
+    """W5: they count, and can be deleted there."""
+    rig = make_rig()
+    rig.say("u1", "one")
+    rig.drop()
+    assert rig.machine.statistics().provider_items == 0
+    rig.machine.receive_link_restored(state_restored=True, now=rig.now)
+    assert rig.machine.statistics().provider_items == 1
+
+
 # -- seeds ----------------------------------------------------------------------------------------------------------------
 
 
