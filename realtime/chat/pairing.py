@@ -1,9 +1,9 @@
 """Which result answers which call, kept as entries come and go (behaviour.md F2, F4).
 
 Owns: `Pairing` (the entries that call or answer, by call id) and `unit_of` (what stays or goes together). A result answers
-the nearest open call of its id before it: in the last row of calls that has one, the first. A row is calls of the model's
-in a row. Driven by `EntryList`. O(1) at the end of the list, for whole units that leave, and where an id is one call's
-only; elsewhere the entries of that one id are paired again.
+the nearest open call of its id before it; which of several in one row is all the same here, for a row stays or goes whole.
+Driven by `EntryList`. O(1) at the end of the list, for whole units that leave, and where an id is one call's only; elsewhere
+the entries of that one id are paired again.
 """
 
 from __future__ import annotations
@@ -105,13 +105,9 @@ class Pairing:
                 self.open_calls += 1
 
     def _answer(self, slots: _Slots, result: ContextEntry) -> None:
-        waiting = slots.waiting
-        if not waiting:
+        if not slots.waiting:
             return
-        nearest = len(waiting) - 1
-        while nearest and _are_one_row(waiting[nearest - 1][0], waiting[nearest][0]):
-            nearest -= 1
-        caller, number = waiting.pop(nearest)
+        caller, number = slots.waiting.pop()
         assert caller.results is not None
         caller.results[number] = result
         result.answers = caller
@@ -141,21 +137,9 @@ def _ids_of(message: ChatMessage) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _is_in_row(entry: ContextEntry | None) -> bool:
-    if entry is None:
-        return False
+def _is_in_row(entry: ContextEntry) -> bool:
     message = entry.message
     return bool(message.tool_calls) and message.role is ChatRole.ASSISTANT and not message.is_result
-
-
-def _are_one_row(first: ContextEntry, second: ContextEntry) -> bool:
-    """Whether two calls, the first before the second, were made in a row."""
-    entry: ContextEntry | None = second
-    while entry is not None and _is_in_row(entry):
-        if entry is first:
-            return True
-        entry = entry.preceding
-    return first is second
 
 
 def unit_of(entry: ContextEntry) -> list[ContextEntry]:

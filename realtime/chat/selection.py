@@ -74,8 +74,8 @@ class Zone:
         return entry.order >= self._from
 
     def is_before(self, entry: ContextEntry) -> bool:
-        """Whether an entry stands before everything that is recent."""
-        return entry.order < min(self._from, self._frames_from)
+        """Whether an entry stands before all recent words."""
+        return entry.order < self._from
 
 
 def select(entries: EntryList, tally: Tally, budget: Budget, zone: Zone) -> list[ContextEntry]:
