@@ -31,7 +31,8 @@ GOAL_PILLOW = 7.0
 GOAL_SWSCALE = 2.5
 GOAL_PSNR = 0.4
 GOAL_SSIM = 0.005
-EXACT = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
+EXACT = int(Interpolation.BICUBIC) | 0x2000 | 0x40000 | 0x80000
+"""swscale's flags for full chroma, accurate rounding and bit-exactness."""
 
 
 @dataclass

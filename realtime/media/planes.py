@@ -15,7 +15,7 @@ import av
 import numpy as np
 import simplejpeg  # pyright: ignore[reportMissingTypeStubs]  (only of its C part)
 from av.error import FFmpegError
-from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
+from av.video.reformatter import ColorRange, Interpolation, VideoReformatter
 from numpy.typing import NDArray
 
 from realtime.errors import ImageError
@@ -32,13 +32,9 @@ _MAX_JPEG_SIDE = 65_500
 _BLACK = (0, 128, 128)
 _Planes = tuple[NDArray[np.uint8], ...]
 
-_MATRIX_OF_FRAME = {
-    1: Colorspace.ITU709,
-    4: Colorspace.FCC,
-    7: Colorspace.SMPTE240M,
-    9: Colorspace.BT2020,
-    10: Colorspace.BT2020,
-}
+_BT601, _BT709, _FCC, _SMPTE240M, _BT2020 = 5, 1, 4, 7, 9
+"""swscale's numbers of matrices; not every release of PyAV has a name for each."""
+_MATRIX_OF_FRAME = {1: _BT709, 4: _FCC, 7: _SMPTE240M, 9: _BT2020, 10: _BT2020}
 """AVColorSpace of a frame → swscale's matrix; all others are BT.601, which is what an unmarked frame is taken for."""
 
 
@@ -77,7 +73,7 @@ def convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.Vide
     """
     name = frame.format.name
     source_range = ColorRange.JPEG if luma_is_full_range(frame) else ColorRange.MPEG
-    matrix = _MATRIX_OF_FRAME.get(int(frame.colorspace), Colorspace.ITU601)
+    matrix = _MATRIX_OF_FRAME.get(int(frame.colorspace), _BT601)
     context = _contexts.get((name, frame.width, frame.height, source_range, matrix, size, target))
     try:
         return context.reformat(
@@ -86,7 +82,7 @@ def convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.Vide
             size[1],
             target,
             src_colorspace=matrix,
-            dst_colorspace=Colorspace.ITU601,
+            dst_colorspace=_BT601,
             interpolation=Interpolation.LANCZOS,
             src_color_range=source_range,
             dst_color_range=ColorRange.JPEG,

@@ -373,7 +373,7 @@ def test_the_fast_way_is_as_good_as_the_seeds_way(size, opened):
     Exact is the frame's colours converted with full precision: `to_image()` itself rounds down, by one to two steps.
     """
     frame = webcam_frame()
-    precise = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT | Interpolation.BITEXACT
+    precise = int(Interpolation.BICUBIC) | 0x2000 | 0x40000 | 0x80000  # full chroma, accurate rounding, bit-exact
     colors = Image.fromarray(frame.reformat(format="rgb24", interpolation=precise).to_ndarray())
     exact = np.asarray(colors.resize(size, Image.Resampling.LANCZOS))
     slow = io.BytesIO()
