@@ -143,8 +143,6 @@ def _response(answered: AnsweredCall) -> Part:
     key = "error" if result is not None and result.is_error else "output"
     response: Part = {"id": answered.call_id, "name": _name(answered.call), "response": {key: result_text(result)}}
     if result is not None and (pictures := pictures_of(result)):
-        words = words_of(result)
-        response["response"] = {key: words} if words else {}
         response["parts"] = [_data(image) for image in pictures]
     return {"function_response": response}
 

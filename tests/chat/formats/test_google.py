@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from realtime.chat.formats.google import to_google_contents
-from realtime.chat.formats.text import CLOSING_FILLER, OPENING_FILLER, PENDING_OUTPUT
+from realtime.chat.formats.text import CLOSING_FILLER, OPENING_FILLER, PENDING_OUTPUT, PICTURE_FOLLOWS
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 
 S, D, U, A, T = ChatRole.SYSTEM, ChatRole.DEVELOPER, ChatRole.USER, ChatRole.ASSISTANT, ChatRole.TOOL
@@ -130,7 +130,7 @@ def test_a_results_pictures_stand_inside_it():
     ]["parts"]
     picture = {"inline_data": {"mime_type": "image/gif", "data": ENCODED}}
     assert [answer["function_response"] for answer in answers] == [
-        {"id": "c1", "name": "look", "response": {}, "parts": [picture]},
+        {"id": "c1", "name": "look", "response": {"output": PICTURE_FOLLOWS}, "parts": [picture]},
         {"id": "c2", "name": "look", "response": {"output": "a cat"}, "parts": [picture]},
     ]
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realtime.chat.context import ChatContext
 from realtime.chat.formats.rounds import Rounds
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall
+from realtime.chat.pairing import unit_of
 
 
 def call(*call_ids: str, role: ChatRole = ChatRole.ASSISTANT, text: str = "") -> ChatMessage:
@@ -92,3 +97,29 @@ def test_a_long_row_of_one_id_costs_no_more_than_others():
     for _ in range(20_000):
         rounds.add(result("same"))
     assert not rounds.orphans
+
+
+IDS = st.sampled_from(["", "a", "b", "c"])
+ANY = st.lists(
+    st.builds(said, st.just("x"), st.sampled_from([ChatRole.USER, ChatRole.ASSISTANT, ChatRole.SYSTEM]))
+    | st.lists(IDS, min_size=1, max_size=3).map(lambda ids: call(*ids))
+    | st.builds(lambda role, call_id: call(call_id, role=role), st.sampled_from([ChatRole.USER, ChatRole.TOOL]), IDS)
+    | st.builds(result, IDS),
+    max_size=12,
+)
+
+
+@given(ANY)
+def test_a_context_keeps_together_what_a_conversion_sends_together(messages):
+    """F2: the window and the converters mean the same by a unit."""
+    rounds = Rounds()
+    for message in messages:
+        rounds.add(message)
+    together: dict[int, set[int]] = {position: {position} for position in range(len(messages))}
+    for unit in rounds.units:
+        joined = set().union(*(together[position] for position in unit.positions()))
+        for position in joined:
+            together[position] = joined
+    entries = list(ChatContext(messages).store.entries)
+    for position, entry in enumerate(entries):
+        assert {entries.index(one) for one in unit_of(entry)} == together[position]
