@@ -247,17 +247,14 @@ class ChatContext(Readable):
     # -- changing -----------------------------------------------------------------------------------------------------
 
     def update(self, message_id: str, **changes: Any) -> ChatMessage:
-        """Put a changed message in a message's place: its fields but for `changes`.
+        """Put a changed message in a message's place: its fields but for `changes`. Its id stays.
 
         Raises:
-            ArgumentError: No message has that id, or another one has the new id, or there is no such field.
+            ArgumentError: No message has that id, or there is no such field, or it cannot have that value.
             UserError: A session is running on the context.
         """
         self.store.check_free()
         entry = self._find(message_id)
-        new_id = changes.get("message_id")
-        if new_id and self.store.by_id.get(new_id, entry) is not entry:
-            raise ArgumentError("message_id", new_id, "an id that no other message of the context has")
         try:
             message = replaced(entry.message, **changes)
         except TypeError as error:
