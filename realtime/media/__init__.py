@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from realtime.media.frame import frame_size, pts_ms, thumbprint
     from realtime.media.image import coerce_image_to_jpeg_bytes, encode
     from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions, ResizeOptions
+    from realtime.media.vad import VoiceDetector
 
 _HOMES = {
     "DEFAULT_REALTIME_ENCODE_OPTIONS": "realtime.media.options",
@@ -26,6 +27,7 @@ _HOMES = {
     "thumbprint": "realtime.media.frame",
     "AudioConverter": "realtime.media.audio",
     "PcmConverter": "realtime.media.audio",
+    "VoiceDetector": "realtime.media.vad",
 }
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "EncodeOptions",
     "PcmConverter",
     "ResizeOptions",
+    "VoiceDetector",
     "coerce_image_to_jpeg_bytes",
     "encode",
     "frame_size",
