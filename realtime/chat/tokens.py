@@ -14,6 +14,7 @@ Name            Class           Text
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -123,10 +124,14 @@ class O200kCounter(_PricedImages):
 @lru_cache(maxsize=1)
 def _o200k() -> Callable[[str], list[int]]:
     try:
-        import bpe_openai  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  # an extra, when it is asked for
+        with warnings.catch_warnings():  # it opens its own files in a way that is going out of use
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import bpe_openai  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  # an extra, when it is asked for
+
+            encoding = bpe_openai.get_encoding("o200k_base")
     except ImportError as error:
         raise MissingExtraError("the o200k token counter", extra="tokens", package="bpe-openai") from error
-    return cast("Callable[[str], list[int]]", bpe_openai.get_encoding("o200k_base").encode_ordinary)
+    return cast("Callable[[str], list[int]]", encoding.encode_ordinary)
 
 
 DEFAULT_COUNTER: Final = WordCounter()
