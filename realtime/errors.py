@@ -113,13 +113,16 @@ class LinkLost(RealtimeError):
     Attributes:
         code: The websocket close code, or None if there was none.
         reason: Why, in words.
+        silent_seconds: How long before nothing had arrived from the provider; None if unknown. What was sent in that time
+            may not have arrived there either.
     """
 
-    def __init__(self, reason: str, *, code: int | None = None) -> None:
+    def __init__(self, reason: str, *, code: int | None = None, silent_seconds: float | None = None) -> None:
         """Keep the close code beside the reason."""
         super().__init__(reason if code is None else f"{reason} (close code {code})")
         self.code = code
         self.reason = reason
+        self.silent_seconds = silent_seconds
 
 
 class SessionClosed(RealtimeError):

@@ -1,4 +1,4 @@
-"""One connection to a provider: opened, greeted, and what is remembered of it.
+"""One connection to a provider: opened, greeted, perhaps resumed, and what is remembered of it.
 
 Owns: `Connection`, and `open_connection`, one attempt. Driven by `pipelines/link.py`, which runs it. It never tries twice
 and never feeds the machine.
@@ -7,17 +7,21 @@ and never feeds the machine.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+import logging
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.commands import CreateItem
-from realtime.core.model_events import ModelEvent, ModelFault, SessionReady
+from realtime.core.commands import ConfigureSession, CreateItem
+from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionReady, SessionUpdated
 from realtime.errors import LinkLost, ModelError
 from realtime.pipelines.clock import Clock, Deadline
 from realtime.transports.websocket import Transport
-from realtime.wire.base import WireFormat
+from realtime.wire.base import ResumableWire, Resumption, WireFormat
 
-__all__ = ["Connection", "LinkModel", "open_connection", "refusal_of"]
+__all__ = ["Connection", "LinkModel", "ResumableModel", "open_connection", "refusal_of"]
+
+logger = logging.getLogger(__name__)
 
 
 class LinkModel(Protocol):
@@ -32,6 +36,20 @@ class LinkModel(Protocol):
 
     async def open(self) -> Transport:
         """Connect."""
+        ...
+
+
+@runtime_checkable
+class ResumableModel(Protocol):
+    """A model whose provider takes a dropped conversation up again by itself."""
+
+    async def resume(self, resumption: Resumption, *, wall: float | None = None) -> tuple[Transport, WireFormat]:
+        """Connect to where the conversation is, with a wire format that goes on with it.
+
+        Raises:
+            ModelError: The provider refused.
+            LinkLost: It could not be reached.
+        """
         ...
 
 
@@ -51,31 +69,118 @@ class Connection:
         """The connection that takes over from this one, open already."""
         self.is_outdated = False
         """The session has moved to another model."""
+        self.is_resumed = False
+        """The provider has taken the earlier conversation up again: it is configured, and need not be told."""
+        self.expiry_moved = asyncio.Event()
+
+    def ends_in(self, seconds: float, *, now: float) -> None:
+        """The provider said how long it will keep the connection; an earlier end that it gave before stands."""
+        end = now + max(0.0, seconds)
+        if self.expires_at is None or end < self.expires_at:
+            self.expires_at = end
+            self.expiry_moved.set()
+
+    def resumption(self) -> Resumption | None:
+        """What the provider needs to take its conversation up again elsewhere, if it can."""
+        return self.wire.resumption() if isinstance(self.wire, ResumableWire) else None
 
 
-async def open_connection(model: LinkModel, clock: Clock, patience_seconds: float) -> Connection:
+async def open_connection(
+    model: LinkModel,
+    clock: Clock,
+    patience_seconds: float,
+    *,
+    earlier: Resumption | None = None,
+    configure: Callable[[], ConfigureSession] | None = None,
+) -> Connection:
     """One attempt: open, and read until the provider has opened its session.
+
+    Args:
+        model: Whom to connect to.
+        clock: What patience is measured by.
+        patience_seconds: How long the attempt may take.
+        earlier: The conversation to take up again; if the provider will not, the connection is a fresh one.
+        configure: What a resumed connection is told before the provider says whether it resumes.
 
     Raises:
         ModelError, UserError: Refused for good.
         LinkLost: Not reached, or not answered in time.
     """
+    connection: Connection | None = None
     try:
         async with Deadline(clock, clock.now() + patience_seconds):
-            transport = await model.open()
-            try:
-                connection = Connection(transport, model.make_wire(wall=clock.wall()))
-                ready = await _read_greeting(connection)
-            except BaseException:
-                await transport.aclose()
-                raise
+            if earlier is not None and configure is not None and isinstance(model, ResumableModel):
+                connection = await _resume(model, clock, earlier, configure)
+            if connection is None:
+                transport = await model.open()
+                try:
+                    connection = Connection(transport, model.make_wire(wall=clock.wall()))
+                    await _read_greeting(connection)
+                except BaseException:
+                    await transport.aclose()
+                    raise
     except TimeoutError:
         raise LinkLost(f"the provider did not open a session within {patience_seconds:g} s") from None
-    connection.opened_at = clock.now()
-    lives = [ready.expires_in_seconds, model.capabilities.max_session_seconds]
-    known = [seconds for seconds in lives if seconds is not None]
-    connection.expires_at = connection.opened_at + min(known) if known else None
+    _date(connection, model.capabilities, clock.now())
     return connection
+
+
+def _date(connection: Connection, capabilities: ModelCapabilities, now: float) -> None:
+    """Note when the connection was opened, and when it will end by all that is known."""
+    connection.opened_at = now
+    if capabilities.max_session_seconds is not None:
+        connection.ends_in(capabilities.max_session_seconds, now=now)
+    for event in connection.greeting:
+        if isinstance(event, SessionReady) and event.expires_in_seconds is not None:
+            connection.ends_in(event.expires_in_seconds, now=now)
+        elif isinstance(event, ExpiryAnnounced):
+            connection.ends_in(event.seconds_left, now=now)
+
+
+async def _resume(
+    model: ResumableModel, clock: Clock, earlier: Resumption, configure: Callable[[], ConfigureSession]
+) -> Connection | None:
+    """Connect to an earlier conversation; None if the provider will not have it.
+
+    Raises:
+        LinkLost: The provider could not be reached; the conversation may still be there at the next attempt.
+    """
+    try:
+        transport, wire = await model.resume(earlier, wall=clock.wall())
+    except ModelError as error:
+        logger.info("the provider did not take the conversation up again: %s", error)
+        return None
+    connection = Connection(transport, wire)
+    try:
+        await _read_greeting(connection)
+        for data in wire.encode(configure()):
+            await transport.send(data)
+        while not connection.configured.is_set():
+            connection.greeting += await _read_answer(connection)
+    except (ModelError, LinkLost) as error:
+        logger.info("the provider did not take the conversation up again: %s", error)
+        await transport.aclose()
+        return None
+    except BaseException:
+        await transport.aclose()
+        raise
+    return connection
+
+
+async def _read_answer(connection: Connection) -> list[ModelEvent]:
+    """Read one message of a provider that was told whom to be.
+
+    Raises:
+        ModelError: It refused.
+    """
+    events = connection.wire.decode(await connection.transport.receive())
+    for event in events:
+        if isinstance(event, ModelFault):
+            raise refusal_of(event)
+        if isinstance(event, SessionUpdated):
+            connection.is_resumed = event.resumed
+            connection.configured.set()
+    return events
 
 
 async def _read_greeting(connection: Connection) -> SessionReady:

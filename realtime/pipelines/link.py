@@ -1,7 +1,8 @@
 """The session's line to the provider, over successive connections.
 
 Owns: the connection, its two loops (what the provider says goes to the machine, what the machine wants goes to the
-provider), coming back after a drop, and the planned renewal before the provider's deadline (behaviour.md L1–L6).
+provider), coming back after a drop, and the planned renewal before the provider's deadline (behaviour.md L1–L6). Where the
+provider can take its conversation up again by itself it is asked to; where it will not, it is told it again.
 Driven by the socket, by `Driver` (which wakes it) and by the clock. All events of one wire message are applied before
 the application sees any. It never decides what to say, and never reads what it carries.
 """
@@ -18,7 +19,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CreateItem, LinkCommand
 from realtime.core.events import ErrorReported
 from realtime.core.machine import SessionMachine
-from realtime.core.model_events import ModelEvent, ModelFault, SessionUpdated
+from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionUpdated
 from realtime.core.settings import ReconnectPolicy
 from realtime.errors import LinkLost, ModelError, RealtimeError, UserError
 from realtime.pipelines.backoff import Backoff
@@ -26,6 +27,7 @@ from realtime.pipelines.clock import Clock, Deadline
 from realtime.pipelines.connection import Connection, LinkModel, open_connection, refusal_of
 from realtime.pipelines.driver import Driver
 from realtime.transports.websocket import MESSAGE_TOO_LARGE
+from realtime.wire.base import ReconfigurationError, Resumption
 
 __all__ = ["MAX_WAITING_CONTROL", "Link"]
 
@@ -117,7 +119,7 @@ class Link:
             if isinstance(end, LinkLost) and end.code == _CLOSE_TOO_BIG:
                 self._blame_last_item(connection, end)
             if follower is not None:
-                self._tell_lost("renewed before the provider's deadline", will_retry=True)
+                self._tell_lost(_reason(end), will_retry=True)
             else:
                 await self._hang_up(connection)
                 follower = await self._come_back(connection, end, backoff)
@@ -138,9 +140,10 @@ class Link:
 
     # -- connecting -----------------------------------------------------------------------------------------------------
 
-    async def _connect(self) -> Connection:
+    async def _connect(self, earlier: Resumption | None = None) -> Connection:
         patience = max(self._policy.connect_timeout_seconds, self._model.open_timeout_seconds)
-        return await open_connection(self._model, self._clock, patience)
+        configure = self._driver.machine.configuration
+        return await open_connection(self._model, self._clock, patience, earlier=earlier, configure=configure)
 
     async def _come_back(self, lost: Connection, end: RealtimeError, backoff: Backoff) -> Connection | None:
         """After a drop: connections are tried until one opens or the policy says that it is enough."""
@@ -148,13 +151,14 @@ class Link:
             self._give_up(end)
             return None
         backoff.lost(lost.opened_at)
-        self._tell_lost(_reason(end), will_retry=True)
+        earlier = None if lost.is_outdated else lost.resumption()
+        self._tell_lost(_reason(end), will_retry=True, silent_seconds=getattr(end, "silent_seconds", None))
         while not self._closing and not self._driver.closed:
             if not await backoff.wait():
                 self._give_up(end)
                 return None
             try:
-                return await self._connect()
+                return await self._connect(earlier)
             except (ModelError, UserError) as error:
                 self._give_up(error)
                 return None
@@ -163,9 +167,18 @@ class Link:
                 logger.info("the provider could not be reached again: %s", _reason(end))
         return None
 
-    def _tell_lost(self, reason: str, *, will_retry: bool, error: RealtimeError | None = None) -> None:
+    def _tell_lost(
+        self,
+        reason: str,
+        *,
+        will_retry: bool,
+        error: RealtimeError | None = None,
+        silent_seconds: float | None = None,
+    ) -> None:
         self._driver.feed(
-            lambda machine, now: machine.receive_link_lost(reason, will_retry=will_retry, error=error, now=now),
+            lambda machine, now: machine.receive_link_lost(
+                reason, will_retry=will_retry, error=error, silent_seconds=silent_seconds, now=now
+            ),
             where="link",
         )
 
@@ -180,7 +193,7 @@ class Link:
         """Run a connection until it ends, and let the one before it go. Returns why it ended."""
         self._connection = connection
         capabilities = self._model.capabilities
-        self._driver.feed(lambda machine, now: _greet(machine, connection.greeting, capabilities, now), where="link")
+        self._driver.feed(lambda machine, now: _greet(machine, connection, capabilities, now), where="link")
         connection.greeting.clear()
         end: RealtimeError = LinkLost("the connection was let go")
         try:
@@ -206,8 +219,7 @@ class Link:
             raise connection.refusal
         if not opened.done():
             opened.set_result(None)
-        if connection.expires_at is not None:
-            await self._renew_in_time(connection, connection.expires_at)
+        await self._renew_in_time(connection)
 
     async def _read(self, connection: Connection) -> None:  # hot path: every wire message
         receive, decode = connection.transport.receive, connection.wire.decode
@@ -234,6 +246,8 @@ class Link:
         for event in events:
             if isinstance(event, SessionUpdated):
                 connection.configured.set()
+            elif isinstance(event, ExpiryAnnounced):
+                connection.ends_in(event.seconds_left, now=self._clock.now())
             elif isinstance(event, ModelFault):
                 if not connection.configured.is_set():
                     connection.refusal = refusal_of(event)
@@ -260,6 +274,9 @@ class Link:
     async def _send(self, connection: Connection, command: LinkCommand) -> None:
         try:
             await self._put(connection, command)
+        except ReconfigurationError as error:
+            connection.follower = await self._connect(connection.resumption())
+            raise LinkLost(f"made anew: {error}") from None
         except (UserError, ModelError) as error:
             fault = error
             self._driver.feed(
@@ -307,28 +324,46 @@ class Link:
 
     # -- renewal --------------------------------------------------------------------------------------------------------
 
-    async def _renew_in_time(self, connection: Connection, expires_at: float) -> None:
+    async def _await_lead(self, connection: Connection) -> None:
+        """Wait until the end of the connection is near, whenever and however often the provider says when that is."""
+        while True:
+            connection.expiry_moved.clear()
+            expires_at = connection.expires_at
+            if expires_at is None:
+                await connection.expiry_moved.wait()
+                continue
+            lead = min(_RENEWAL_LEAD_SECONDS, (expires_at - connection.opened_at) / 2)
+            try:
+                async with Deadline(self._clock, expires_at - lead):
+                    await connection.expiry_moved.wait()
+            except TimeoutError:
+                return
+
+    async def _renew_in_time(self, connection: Connection) -> None:
         """L3: before the deadline, at a quiet moment, a new connection is opened and takes over."""
-        life = expires_at - connection.opened_at
-        await self._clock.sleep_until(expires_at - min(_RENEWAL_LEAD_SECONDS, life / 2))
-        latest = expires_at - min(_RENEWAL_LAST_SECONDS, life / 10)
-        while not self._is_quiet() and self._clock.now() < latest:
+        await self._await_lead(connection)
+        while not self._is_quiet():
+            assert connection.expires_at is not None
+            life = connection.expires_at - connection.opened_at
+            latest = connection.expires_at - min(_RENEWAL_LAST_SECONDS, life / 10)
+            if self._clock.now() >= latest:
+                break
             await self._clock.sleep_until(min(latest, self._clock.now() + _RENEWAL_LOOK_SECONDS))
         while connection.follower is None:
             try:
-                connection.follower = await self._connect()
+                connection.follower = await self._connect(connection.resumption())
             except (RealtimeError, OSError) as error:
-                if self._clock.now() >= expires_at:
+                if self._clock.now() >= (connection.expires_at or 0.0):
                     raise LinkLost("the provider's deadline passed before a new connection was made") from error
                 await self._clock.sleep_until(self._clock.now() + self._policy.first_delay_seconds)
         raise LinkLost("renewed before the provider's deadline")
 
 
-def _greet(machine: SessionMachine, greeting: list[ModelEvent], capabilities: ModelCapabilities, now: float) -> None:
-    for event in greeting:
+def _greet(machine: SessionMachine, connection: Connection, capabilities: ModelCapabilities, now: float) -> None:
+    for event in connection.greeting:
         machine.receive_model_event(event, now=now)
     changed = None if capabilities == machine.capabilities else capabilities
-    machine.receive_link_restored(capabilities=changed, now=now)
+    machine.receive_link_restored(state_restored=connection.is_resumed, capabilities=changed, now=now)
 
 
 def _apply(machine: SessionMachine, events: list[ModelEvent], now: float, faults: list[RealtimeError]) -> None:

@@ -1,8 +1,8 @@
 """What every wire format is: a pure pair of functions between a provider's wire messages and the core's vocabulary.
 
-Owns: the protocol `WireFormat` and its counters `WireStatistics`; `item_count`, which the core and every format agree on,
-is the core's. A format is driven by
-`pipelines/link.py`; one instance serves one connection and remembers what that connection said (half samples, which
+Owns: the protocol `WireFormat` and its counters `WireStatistics`; `ResumableWire` and `Resumption` for providers that take a
+dropped conversation up again. `item_count`, which the core and every format agree on, is the core's. A format is driven
+by `pipelines/link.py`; one instance serves one connection and remembers what that connection said (half samples, which
 call was reported). It never opens a socket, reads a clock or waits.
 """
 
@@ -15,8 +15,35 @@ from typing import Protocol, runtime_checkable
 from realtime.core.commands import LinkCommand
 from realtime.core.model_events import ModelEvent
 from realtime.core.seeding import item_count
+from realtime.errors import UserError
 
-__all__ = ["UnknownCounter", "WireFormat", "WireStatistics", "item_count"]
+__all__ = [
+    "ReconfigurationError",
+    "ResumableWire",
+    "Resumption",
+    "UnknownCounter",
+    "WireFormat",
+    "WireStatistics",
+    "item_count",
+]
+
+
+class ReconfigurationError(UserError):
+    """A command that the provider takes only on a new connection: the link makes one, and tells it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumption:
+    """What a provider needs to take its conversation up again on another connection."""
+
+    handle: str
+    """The provider's. A secret: whoever has it has the conversation. Never logged."""
+    state: object = None
+    """What the next connection's wire format goes on with; only the format itself looks at it."""
+
+    def __repr__(self) -> str:
+        """Without the handle."""
+        return "Resumption(handle=…)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +84,15 @@ class WireFormat(Protocol):
 
     def statistics(self) -> WireStatistics:
         """What was encoded and decoded so far."""
+        ...
+
+
+@runtime_checkable
+class ResumableWire(WireFormat, Protocol):
+    """A protocol whose provider takes a dropped conversation up again by itself."""
+
+    def resumption(self) -> Resumption | None:
+        """What it needs for that, as things are now; None if it cannot."""
         ...
 
 
