@@ -27,9 +27,16 @@ if TYPE_CHECKING:
     from realtime.chat.formats.openai_responses import (
         to_openai_responses_input,
     )
+    from realtime.chat.explain import (
+        Explanation,
+    )
     from realtime.chat.formats.pydantic_ai import (
         from_pydantic_ai_messages,
         to_pydantic_ai_messages,
+    )
+    from realtime.chat.image_prices import (
+        ImagePrice,
+        image_price,
     )
     from realtime.chat.manager import (
         ContextManager,
@@ -203,6 +210,7 @@ _HOMES = {
     "EncodeOptions": "realtime.media.options",
     "EndOfTrack": "realtime.errors",
     "ErrorReported": "realtime.core.events",
+    "Explanation": "realtime.chat.explain",
     "FrameKept": "realtime.core.events",
     "FrameSampling": "realtime.core.settings",
     "FrameSkipped": "realtime.core.events",
@@ -214,6 +222,7 @@ _HOMES = {
     "IllegalTransition": "realtime.errors",
     "ImageContent": "realtime.chat.messages",
     "ImageError": "realtime.errors",
+    "ImagePrice": "realtime.chat.image_prices",
     "InputRejected": "realtime.core.events",
     "KeepReason": "realtime.core.events",
     "LinkLost": "realtime.errors",
@@ -275,6 +284,7 @@ _HOMES = {
     "coerce_image_to_jpeg_bytes": "realtime.media.image",
     "encode": "realtime.media.image",
     "from_pydantic_ai_messages": "realtime.chat.formats.pydantic_ai",
+    "image_price": "realtime.chat.image_prices",
     "look_tool": "realtime.pipelines.look",
     "sanitize_messages": "realtime.chat.sanitize",
     "to_openai_responses_input": "realtime.chat.formats.openai_responses",
@@ -309,6 +319,7 @@ __all__ = [
     "EncodeOptions",
     "EndOfTrack",
     "ErrorReported",
+    "Explanation",
     "FrameKept",
     "FrameSampling",
     "FrameSkipped",
@@ -320,6 +331,7 @@ __all__ = [
     "IllegalTransition",
     "ImageContent",
     "ImageError",
+    "ImagePrice",
     "InputRejected",
     "KeepReason",
     "LinkLost",
@@ -381,6 +393,7 @@ __all__ = [
     "coerce_image_to_jpeg_bytes",
     "encode",
     "from_pydantic_ai_messages",
+    "image_price",
     "look_tool",
     "sanitize_messages",
     "to_openai_responses_input",

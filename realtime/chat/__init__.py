@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from realtime.chat.content import AudioContent, ImageContent
-    from realtime.chat.context import ChatContext, ContextEntry, ContextLease
+    from realtime.chat.context import ChatContext
     from realtime.chat.conversation import Conversation, TokenUsage
     from realtime.chat.explain import Explanation
     from realtime.chat.image_prices import ImagePrice, image_price
@@ -58,8 +58,6 @@ _HOMES = {
     "ChatContext": "context",
     "ChatMessage": "messages",
     "ChatRole": "messages",
-    "ContextEntry": "context",
-    "ContextLease": "context",
     "ContextManagement": "strategies",
     "ContextManager": "manager",
     "ContextMessage": "strategies",
@@ -94,8 +92,6 @@ __all__ = [
     "ChatContext",
     "ChatMessage",
     "ChatRole",
-    "ContextEntry",
-    "ContextLease",
     "ContextManagement",
     "ContextManager",
     "ContextMessage",
