@@ -18,6 +18,9 @@ if TYPE_CHECKING:
         Conversation,
         TokenUsage,
     )
+    from realtime.chat.explain import (
+        Explanation,
+    )
     from realtime.chat.formats.anthropic import (
         AnthropicMessages,
     )
@@ -26,9 +29,6 @@ if TYPE_CHECKING:
     )
     from realtime.chat.formats.openai_responses import (
         to_openai_responses_input,
-    )
-    from realtime.chat.explain import (
-        Explanation,
     )
     from realtime.chat.formats.pydantic_ai import (
         from_pydantic_ai_messages,
