@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
@@ -351,4 +352,4 @@ def test_any_context_is_valid_for_pydantic_ai(messages):
         assert len(set(waiting)) == len(waiting)
     assert not waiting
     assert PENDING_OUTPUT not in "".join(message.content for message in from_pydantic_ai_messages(written))
-    assert answering([]).run_sync("and?", message_history=written).output
+    assert asyncio.run(answering([]).run("and?", message_history=written)).output
