@@ -32,6 +32,7 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 _WATCHED_PACKAGES = ["realtime", "aiortc", "aioice", "websockets"]
 _LASTING_THREADS = ("realtime-", "asyncio_")  # one pool per process; the loop's own executor ends with the loop
 _SETTLE_SECONDS = 5.0  # a hang guard: what is going to end has ended long before
+_HANG_SECONDS = 120.0
 HUMAN_TEXT = "he was not an ill disposed young man"
 
 
@@ -63,11 +64,13 @@ def loop_watch(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest_asyncio.fixture
-async def _nothing_left_behind() -> AsyncIterator[None]:
+async def _nothing_left_behind(request: pytest.FixtureRequest) -> AsyncIterator[None]:
     """Fail a test that leaves a task or a thread. Set up before the test's own fixtures and looked at after them."""
     tasks_before = asyncio.all_tasks()
     threads_before = set(threading.enumerate())
+    guard = asyncio.get_running_loop().call_later(_HANG_SECONDS, _cancel_test, request.function.__qualname__)
     yield
+    guard.cancel()
     mine = asyncio.current_task()
 
     def left() -> tuple[list[asyncio.Task[object]], list[threading.Thread]]:
@@ -82,6 +85,13 @@ async def _nothing_left_behind() -> AsyncIterator[None]:
         tasks, threads = left()
     assert not tasks, f"tasks left behind: {tasks}"
     assert not threads, f"threads left behind: {threads}"
+
+
+def _cancel_test(name: str) -> None:
+    """End a test that hangs. A signal that strikes within a callback is swallowed by the loop; a cancellation is not."""
+    for task in asyncio.all_tasks():
+        if getattr(task.get_coro(), "__qualname__", "") == name:
+            task.cancel(f"the test hung for {_HANG_SECONDS:g} s")
 
 
 # -- speech and media --------------------------------------------------------------------------------------------------
