@@ -71,9 +71,22 @@ class MemoryPair:
             else:
                 end.lose(LinkLost(reason), at_once=True)
 
-    def stall(self) -> None:
-        """Make the line half-open: what is sent vanishes, and neither end is told."""
+    def stall(self, *, notice_after: float | None = None) -> None:
+        """Make the line half-open: what is sent vanishes, and neither end is told.
+
+        Args:
+            notice_after: The client finds out after so many seconds by the clock, as by its keep-alive; None: never.
+
+        Raises:
+            ArgumentError: There is no clock to notice by.
+        """
         self.is_stalled = True
+        if notice_after is None:
+            return
+        if self._clock is None:
+            raise ArgumentError("clock", None, "given to MemoryPair, for stall(notice_after=…)")
+        gone = LinkLost(f"nothing arrived for {notice_after:g} s", silent_seconds=notice_after)
+        self._clock.call_at(self._clock.now() + notice_after, lambda: self.client.lose(gone, at_once=True))
 
     def delay(self, seconds: float) -> None:
         """Let each message from now on arrive so much later, by the clock.

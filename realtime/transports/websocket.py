@@ -16,6 +16,7 @@ import logging
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ from websockets.frames import Close
 
 from realtime.errors import ArgumentError, LinkLost, ModelError
 
-__all__ = ["MESSAGE_TOO_LARGE", "Transport", "check_size", "connect", "is_loopback"]
+__all__ = ["MESSAGE_TOO_LARGE", "KeepAlive", "Transport", "check_size", "connect", "is_loopback"]
 
 MESSAGE_TOO_LARGE = "message_too_large"
 """Code of the `ModelError` for an outgoing message over the limit; the connection stays (behaviour.md L5)."""
@@ -37,12 +38,6 @@ CLOSE_SECONDS = 1.0
 MAX_INCOMING_BYTES = 32 * 1024 * 1024
 """Largest message accepted from a provider. Beyond it the connection is closed with 1009 (field case B39)."""
 
-PING_SECONDS = 15.0
-"""Between two pings. Their answers need not come in time, if anything else does."""
-
-SILENCE_SECONDS = 45.0
-"""A peer from which nothing at all arrived for so long is gone (field case B40)."""
-
 _SILENCE_CHECKS = 5
 _FATAL_STATUS = {400, 401, 403, 404, 405, 410, 422, 426}
 _STATUS_CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 429: "rate_limit_exceeded"}
@@ -52,6 +47,28 @@ _tls_contexts: list[ssl.SSLContext] = []
 _log = logging.getLogger(__name__)
 _quiet = logging.getLogger(__name__ + ".frames")  # websockets prints headers and frames at DEBUG: not through us
 _quiet.setLevel(logging.WARNING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAlive:
+    """How a peer is found to be gone that does not say so (field case B40)."""
+
+    ping_seconds: float = 10.0
+    """Between two pings. Their answers need not come in time, if anything else does."""
+    silence_seconds: float = 30.0
+    """A peer from which nothing at all arrived for so long is gone. A busy one that streams, however late its answers to
+    pings are, is not."""
+
+    def __post_init__(self) -> None:
+        """Check every range."""
+        for name in ("ping_seconds", "silence_seconds"):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9:
+                raise ArgumentError(name, value, "a number of seconds above 0")
+        if self.silence_seconds <= self.ping_seconds:
+            raise ArgumentError(
+                "silence_seconds", self.silence_seconds, f"more than ping_seconds ({self.ping_seconds:g})"
+            )
 
 
 @runtime_checkable
@@ -108,8 +125,7 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     timeout_seconds: float | None = 10.0,
     max_message_bytes: int = 15_000_000,
-    ping_seconds: float = PING_SECONDS,
-    silence_seconds: float = SILENCE_SECONDS,
+    keep_alive: KeepAlive | None = None,
     ssl_context: ssl.SSLContext | None = None,
 ) -> Transport:
     """Open a websocket.
@@ -119,8 +135,7 @@ async def connect(
         headers: Sent with the opening request. Never logged.
         timeout_seconds: For the opening, name resolution to handshake; None if the caller bounds it.
         max_message_bytes: Largest outgoing message that the provider takes.
-        ping_seconds: Between two pings.
-        silence_seconds: The peer is gone when nothing arrived for so long.
+        keep_alive: When a peer that says nothing counts as gone; None: the defaults of `KeepAlive`.
         ssl_context: For ``wss://`` with a certificate authority of your own.
 
     Raises:
@@ -129,6 +144,7 @@ async def connect(
         LinkLost: It could not be reached, or refused for now.
     """
     scheme, where = _address(url)
+    alive = keep_alive or KeepAlive()
     if scheme == "ws" and headers and not is_loopback(url):
         _log.warning("connecting to %s without TLS: its headers can be read on the way", where)
     try:
@@ -138,7 +154,7 @@ async def connect(
             compression=None,
             max_size=MAX_INCOMING_BYTES,
             open_timeout=timeout_seconds,
-            ping_interval=ping_seconds,
+            ping_interval=alive.ping_seconds,
             ping_timeout=None,
             close_timeout=CLOSE_SECONDS,
             logger=_quiet,
@@ -163,7 +179,7 @@ async def connect(
     except (OSError, InvalidHandshake, EOFError, ConnectionClosed) as error:
         raise LinkLost(f"{where} could not be reached: {error or type(error).__name__}") from error
     assert isinstance(connection, _LiveConnection)
-    connection.watch(silence_seconds)
+    connection.watch(alive.silence_seconds)
     return _WebSocketTransport(connection, max_message_bytes)
 
 
@@ -203,6 +219,8 @@ class _LiveConnection(ClientConnection):
     """A connection that is alive while bytes arrive, whichever they are."""
 
     gone: str = ""
+    heard_at: float = 0.0
+    """When bytes last arrived, on the loop's clock."""
     _last_bytes: int = 0
     _seen_bytes: int = 0
     _silent_checks: int = 0
@@ -215,12 +233,14 @@ class _LiveConnection(ClientConnection):
         Looked for several times within `silence_seconds`: a loop that was blocked for long counts one look without a
         sign, not all of them.
         """
+        self.heard_at = self.loop.time()
         self._interval = silence_seconds / _SILENCE_CHECKS
         self._check = self.loop.call_later(self._interval, self._look)
 
     def data_received(self, data: bytes) -> None:
         """Count what arrives, then read it."""
         self._seen_bytes += len(data)
+        self.heard_at = self.loop.time()
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -277,17 +297,19 @@ class _WebSocketTransport:
             self._connection.transport.abort()
 
     def _lost(self, error: ConnectionClosed | OSError) -> LinkLost:
+        silent = max(0.0, self._connection.loop.time() - self._connection.heard_at)
         if self._connection.gone:
-            return LinkLost(self._connection.gone)
+            return LinkLost(self._connection.gone, silent_seconds=silent)
         if self._is_closing:
             return LinkLost("closed by us", code=1000)
         if isinstance(error, ConnectionClosed):
             if error.rcvd is not None:
                 return _closed("the provider closed", error.rcvd)
             if error.sent is not None:
-                return _closed("closed on a fault", error.sent)
-        return LinkLost("the connection broke off")
+                return _closed("closed on a fault", error.sent, silent_seconds=silent)
+        return LinkLost("the connection broke off", silent_seconds=silent)
 
 
-def _closed(who: str, close: Close) -> LinkLost:
-    return LinkLost(f"{who}: {close.reason}" if close.reason else who, code=close.code)
+def _closed(who: str, close: Close, *, silent_seconds: float = 0.0) -> LinkLost:
+    reason = f"{who}: {close.reason}" if close.reason else who
+    return LinkLost(reason, code=close.code, silent_seconds=silent_seconds)

@@ -74,6 +74,21 @@ async def test_a_stalled_line_swallows_everything_and_tells_nobody():
     assert not pair.server.is_lost
 
 
+async def test_a_stalled_line_is_noticed_when_the_test_says():
+    clock = ManualClock()
+    pair = MemoryPair(clock=clock)
+    waiting = asyncio.create_task(pair.client.receive())
+    pair.stall(notice_after=30.0)
+    await clock.run(29.0)
+    assert not waiting.done()
+    await clock.run(1.0)
+    with pytest.raises(LinkLost, match="nothing arrived for 30 s") as lost:
+        await waiting
+    assert lost.value.silent_seconds == 30.0
+    with pytest.raises(ArgumentError, match="clock"):
+        MemoryPair().stall(notice_after=1.0)
+
+
 async def test_a_reader_that_is_slow_holds_the_sender():
     # B41
     pair = MemoryPair(capacity=2)

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from realtime.errors import ArgumentError, LinkLost, ModelError
 from realtime.testing import check_transport
 from realtime.transports import websocket
-from realtime.transports.websocket import Transport, check_size, connect, is_loopback
+from realtime.transports.websocket import KeepAlive, Transport, check_size, connect, is_loopback
 
 LIMIT = 100_000
 
@@ -210,7 +210,7 @@ class TestSignsOfLife:
     """B40: whatever arrives is one; a loop that was blocked is none of the peer's fault."""
 
     async def looked(self, url, take):
-        near = await connect(url, silence_seconds=3600)
+        near = await connect(url, keep_alive=KeepAlive(silence_seconds=3600))
         return near, near._connection, await take()
 
     async def test_a_peer_that_streams_but_never_answers_pings_is_alive(self, raw_server):
@@ -230,8 +230,9 @@ class TestSignsOfLife:
             connection._look()
         assert not connection.gone
         connection._look()
-        with pytest.raises(LinkLost, match="nothing arrived for 3600 s"):
+        with pytest.raises(LinkLost, match="nothing arrived for 3600 s") as lost:
             await near.receive()
+        assert lost.value.silent_seconds >= 0
         await near.aclose()
 
     async def test_while_we_do_not_read_nothing_is_held_against_the_peer(self, raw_server):
@@ -247,11 +248,28 @@ class TestSignsOfLife:
 
     async def test_the_looks_come_by_themselves(self, raw_server):
         url, take = raw_server
-        near = await connect(url, silence_seconds=0.05)
+        near = await connect(url, keep_alive=KeepAlive(ping_seconds=0.04, silence_seconds=0.05))
         await take()
         async with asyncio.timeout(5):
             with pytest.raises(LinkLost, match="nothing arrived"):
                 await near.receive()
+        await near.aclose()
+
+    @pytest.mark.parametrize(
+        "wrong", [{"ping_seconds": 0}, {"silence_seconds": True}, {"ping_seconds": 5, "silence_seconds": 5}]
+    )
+    def test_what_cannot_be_is_refused_by_name(self, wrong):
+        with pytest.raises(ArgumentError, match="_seconds must be"):
+            KeepAlive(**wrong)
+
+    async def test_how_long_nothing_had_come_is_known_when_the_line_breaks(self, raw_server):
+        # L2: what was sent in that time is sent again
+        near, connection, peer = await self.looked(*raw_server)
+        connection.heard_at -= 7.0
+        peer.writer.transport.abort()
+        with pytest.raises(LinkLost) as lost:
+            await near.receive()
+        assert 7.0 <= lost.value.silent_seconds < 17.0
         await near.aclose()
 
 
