@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from realtime.chat.formats.text import INTERRUPTED_NOTE, PENDING_OUTPUT
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CreateItem
 from realtime.errors import UserError
 
-__all__ = ["INTERRUPTED_NOTE", "Seeds", "check_seed", "item_count", "leading_instructions", "plan_seeds"]
-
-INTERRUPTED_NOTE = "[interrupted by the user]"
-"""Follows what was heard of a reply that was cut (F10)."""
-_PENDING_OUTPUT = "This call has not finished yet."
+__all__ = ["Seeds", "check_seed", "item_count", "leading_instructions", "plan_seeds"]
 
 
 def item_count(message: ChatMessage) -> int:
@@ -126,7 +123,7 @@ def plan_seeds(
         commands.append(_create(seed, item_ids_of, make_id))
         for call in seed.tool_calls:
             if call.call_id not in results:  # an open call would make the provider wait: it is told so (F3)
-                stand_in = ChatMessage(ChatRole.TOOL, _PENDING_OUTPUT, "", (), call.call_id, tool_name=call.name)
+                stand_in = ChatMessage(ChatRole.TOOL, PENDING_OUTPUT, "", (), call.call_id, tool_name=call.name)
                 commands.append(
                     _create(stand_in, lambda _message, count: tuple(make_id() for _ in range(count)), make_id)
                 )

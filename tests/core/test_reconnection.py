@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from realtime.chat.context import ChatContext
+from realtime.chat.formats.text import INTERRUPTED_NOTE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall
 from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.seeding import INTERRUPTED_NOTE, check_seed
+from realtime.core.seeding import check_seed
 from realtime.core.settings import Agent, ToolSpec, TurnDetection
 from realtime.errors import LinkLost, UserError
 from realtime.pcm import wav_bytes
