@@ -13,9 +13,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from realtime.errors import RealtimeError
 from realtime.local.settings import LlmSettings
@@ -24,6 +25,14 @@ __all__ = ["add_arguments", "main", "run"]
 
 _OK, _CANNOT = 0, 2
 _DEFAULTS = LlmSettings()
+_METAVARS: dict[type, str] = {str: "TEXT", Path: "DIR"}
+_KEY_NAMES = {
+    "api_key": "REALTIME_API_KEY",
+    "brain_key": "REALTIME_BRAIN_KEY",
+    "recognizer_key": "REALTIME_RECOGNIZER_KEY",
+    "synthesizer_key": "REALTIME_SYNTHESIZER_KEY",
+}
+"""Environment variables for keys: other users of a machine see its command lines."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -35,38 +44,54 @@ class _Parser(argparse.ArgumentParser):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `realtime llm` to a parser."""
-    add = parser.add_argument
-    add("--host", default=_DEFAULTS.host, help="address to listen on (default: %(default)s, this machine only)")
-    add("--port", type=int, default=_DEFAULTS.port, help="port to listen on; 0: any free one (default: %(default)s)")
-    add(
-        "--max-sessions",
-        type=int,
-        default=_DEFAULTS.max_sessions,
-        metavar="N",
-        help="sessions at once (default: %(default)s)",
+    """Add the options of `realtime llm` to a parser. A setting's name is its option's, `_` for `-`."""
+    _add_server(parser.add_argument_group("the server").add_argument)
+    _add_parts(parser.add_argument_group("its parts").add_argument)
+    other = parser.add_argument_group("its process")
+    other.add_argument("--exit-with-stdin", action="store_true", help="end when standard input ends, as a child")
+    other.add_argument(
+        "--log-level", default="warning", choices=("debug", "info", "warning", "error"), help="what goes to stderr"
     )
-    add("--silence-ms", type=int, default=_DEFAULTS.silence_ms, metavar="MS",
-        help="silence that ends a turn, where a client does not say (default: %(default)s)")  # fmt: skip
-    add("--threads", type=int, default=_DEFAULTS.threads, metavar="N", help="worker threads (default: %(default)s)")
-    add("--model-dir", type=Path, metavar="DIR", help="a CTranslate2 Whisper model of your own")
-    add("--api-key", metavar="KEY", help="what clients must show as their key (default: nothing)")
-    add("--origin", action="append", default=[], metavar="URL",
-        help="a web page that may connect, besides those of this machine; may be given several times")  # fmt: skip
-    add("--session-seconds", type=float, default=_DEFAULTS.session_seconds, metavar="S",
-        help="how long a session may live (default: %(default)g)")  # fmt: skip
-    add("--requests-per-minute", type=int, default=_DEFAULTS.requests_per_minute, metavar="N",
-        help="responses that a session may ask for in a minute (default: %(default)s)")  # fmt: skip
-    add("--drain-seconds", type=float, default=_DEFAULTS.drain_seconds, metavar="S",
-        help="when told to end, how long replies under way may take (default: %(default)g)")  # fmt: skip
-    add("--brain", default=_DEFAULTS.brain, metavar="BRAIN",
-        help="what replies: rules (default, offline), or the URL of an OpenAI-compatible chat endpoint")  # fmt: skip
-    add("--brain-model", default=_DEFAULTS.brain_model, metavar="NAME", help="the chat endpoint's model")
-    add("--brain-key", metavar="KEY", help="the chat endpoint's key (default: OPENAI_API_KEY, if set)")
-    add("--exit-with-stdin", action="store_true", help="end when standard input ends, as a child of another program")
+
+
+def _add_server(add: Callable[..., object]) -> None:
+    _add(add, "--host", str, "address to listen on; the default is for this machine alone")
+    _add(add, "--port", int, "port to listen on; 0: any free one")
+    _add(add, "--max-sessions", int, "sessions at once")
+    _add(add, "--silence-ms", int, "silence that ends a turn, where a client does not say")
+    _add(add, "--threads", int, "threads that recognize, synthesize and look")
+    _add(add, "--api-key", str, f"what clients must show as their key (or {_KEY_NAMES['api_key']})")
     add(
-        "--log-level", default="warning", choices=("debug", "info", "warning", "error"), help="what is logged to stderr"
+        "--origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="a web page that may connect, besides those of this machine; may be given several times",
     )
+    _add(add, "--session-seconds", float, "how long a session may live")
+    _add(add, "--requests-per-minute", int, "responses that a session may ask for")
+    _add(add, "--max-message-bytes", int, "the largest message that is taken")
+    _add(add, "--drain-seconds", float, "when told to end, how long replies under way may take")
+
+
+def _add_parts(add: Callable[..., object]) -> None:
+    _add(add, "--brain", str, "what replies: rules, smollm, or the URL of an OpenAI-compatible chat endpoint")
+    _add(add, "--brain-model", str, "the chat endpoint's model")
+    _add(add, "--brain-key", str, f"the chat endpoint's key (or {_KEY_NAMES['brain_key']})")
+    _add(add, "--brain-max-tokens", int, "how much of a conversation the chat endpoint is sent")
+    add("--brain-blind", action="store_true", help="the chat endpoint takes no pictures: put them into words")
+    _add(add, "--recognizer", str, "what hears: tiny, base, or the URL of an OpenAI-compatible endpoint")
+    _add(add, "--recognizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['recognizer_key']}")
+    _add(add, "--model-dir", Path, "a CTranslate2 Whisper model of your own")
+    _add(add, "--synthesizer", str, "what speaks: hibari, or the URL of an OpenAI-compatible endpoint")
+    _add(add, "--synthesizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['synthesizer_key']}")
+    _add(add, "--synthesizer-voice", str, "the endpoint's voice")
+
+
+def _add(add: Callable[..., object], option: str, kind: type, text: str) -> None:
+    default = getattr(_DEFAULTS, option[2:].replace("-", "_"))
+    shown = f"{text} (default: {f'{default:g}' if kind is float else default})" if default else text
+    add(option, type=kind, default=default, metavar=_METAVARS.get(kind, "N"), help=shown)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -98,22 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settings(options: argparse.Namespace) -> LlmSettings:
-    return LlmSettings(
-        host=options.host,
-        port=options.port,
-        max_sessions=options.max_sessions,
-        silence_ms=options.silence_ms,
-        threads=options.threads,
-        model_dir=options.model_dir,
-        api_key=options.api_key,
-        origins=tuple(options.origin),
-        session_seconds=options.session_seconds,
-        requests_per_minute=options.requests_per_minute,
-        drain_seconds=options.drain_seconds,
-        brain=options.brain,
-        brain_model=options.brain_model,
-        brain_key=options.brain_key or os.environ.get("OPENAI_API_KEY"),
-    )
+    names = [field.name for field in fields(LlmSettings)]
+    given: dict[str, Any] = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    keys = {name: given.get(name) or os.environ.get(variable) or None for name, variable in _KEY_NAMES.items()}
+    given |= keys
+    given |= {"origins": tuple(options.origin), "brain_sees": not options.brain_blind}
+    return LlmSettings(**given)
 
 
 async def _serve(settings: LlmSettings, *, exit_with_stdin: bool) -> None:
@@ -128,9 +143,11 @@ async def _serve(settings: LlmSettings, *, exit_with_stdin: bool) -> None:
     if exit_with_stdin:
         watcher = threading.Thread(target=_watch_stdin, args=(loop, stop), name="realtime-stdin", daemon=True)
         watcher.start()
-    async with FairPool(settings.threads) as pool, LlmServer(settings, load_parts(settings, pool), pool) as server:
-        print(f"listening on {server.url}", flush=True)  # noqa: T201  (who started it reads this)
-        await stop.wait()
+    async with FairPool(settings.threads) as pool:
+        parts = await pool.run("", "now", load_parts, settings, pool)
+        async with LlmServer(settings, parts, pool) as server:
+            print(f"listening on {server.url}", flush=True)  # noqa: T201  (who started it reads this)
+            await stop.wait()
 
 
 def _watch_stdin(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:

@@ -30,6 +30,8 @@ NOT_SPOKEN = "unsupported_content_type"
 """Error code: only the model's audio can be truncated."""
 ROOT = "root"
 """As `previous_item_id`: at the front."""
+SHOWN = "shown"
+"""The source of pictures that came without a word: frames, as far as one can tell, which a window lets go first."""
 
 
 class LocalConversation:
@@ -235,10 +237,12 @@ def messages_of(items: Iterable[StoredItem]) -> list[ChatMessage]:
 
 
 def _message_of(item: StoredItem, parts: list[StoredPart]) -> ChatMessage:
+    shown_alone = all(part.image is not None for part in parts)
     return ChatMessage(
         role=ChatRole(item.role or "user"),
         content=" ".join(part.text for part in parts if part.text),
         message_id=item.id,
         images=tuple(part.image for part in parts if part.image is not None),
         interrupted=item.truncated or item.status == "incomplete",
+        source=SHOWN if shown_alone else "",
     )

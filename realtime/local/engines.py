@@ -14,13 +14,14 @@ from realtime.errors import MissingExtraError, UserError
 __all__ = ["load_engine", "open_network"]
 
 
-def load_engine(module: str, *, what: str, package: str) -> Any:
-    """Import a module of the extra `local`.
+def load_engine(module: str, *, what: str, package: str, extra: str = "local") -> Any:
+    """Import a module of an extra.
 
     Args:
         module: Its import name.
         what: What it is needed for, as the beginning of an error.
         package: The name that it is installed by.
+        extra: The extra that brings it.
 
     Raises:
         MissingExtraError: It is not installed.
@@ -28,7 +29,7 @@ def load_engine(module: str, *, what: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtraError(what, extra="local", package=package) from None
+        raise MissingExtraError(what, extra=extra, package=package) from None
 
 
 def open_network(model: bytes, *, what: str) -> Any:

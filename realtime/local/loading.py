@@ -9,14 +9,19 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
+from realtime.local.brain.chat import ChatResponder
 from realtime.local.brain.rules import RulesResponder
+from realtime.local.brain.smollm import SmallModel
 from realtime.local.eyes import PictureEyes
-from realtime.local.parts import Eyes, Parts, Responder
+from realtime.local.parts import Eyes, Parts, Recognizer, Responder, Synthesizer
 from realtime.local.recognizer import WhisperRecognizer
+from realtime.local.remote import Endpoint, RemoteRecognizer, RemoteSynthesizer
 from realtime.local.settings import LlmSettings
 from realtime.local.synthesizer import HibariSynthesizer
 from realtime.local.vad import SileroDetector
+from realtime.local.weights import WhisperWeights, whisper_base, whisper_of_ones_own, whisper_tiny
 from realtime.local.workers import FairPool
+from realtime.models.chat import ChatModel
 
 __all__ = ["load_parts"]
 
@@ -32,22 +37,50 @@ def load_parts(settings: LlmSettings, pool: FairPool) -> Parts:
         MissingExtraError: A package of the extra `local` is missing.
         UserError: A model is not where it should be, or not what it should be.
     """
-    with ThreadPoolExecutor(3, "realtime-load") as loaders:
-        recognizer = loaders.submit(WhisperRecognizer, pool, model_dir=settings.model_dir, parallel=settings.threads)
-        synthesizer = loaders.submit(HibariSynthesizer, pool)
-        detector = loaders.submit(SileroDetector)
+    with ThreadPoolExecutor(4, "realtime-load") as loaders:
         eyes = PictureEyes(pool)
+        recognizer = loaders.submit(_make_recognizer, settings, pool)
+        synthesizer = loaders.submit(_make_synthesizer, settings, pool)
+        detector = loaders.submit(SileroDetector)
+        responder = loaders.submit(_make_responder, settings, eyes)
         return Parts(
             detector=detector.result(),
             recognizer=recognizer.result(),
             synthesizer=synthesizer.result(),
             eyes=eyes,
-            responder=_make_responder(settings, eyes),
+            responder=responder.result(),
         )
 
 
+def _make_recognizer(settings: LlmSettings, pool: FairPool) -> Recognizer:
+    if settings.recognizer.startswith("http") and settings.model_dir is None:
+        endpoint = Endpoint(url=settings.recognizer, model=settings.recognizer_model, api_key=settings.recognizer_key)
+        return RemoteRecognizer(endpoint)
+    return WhisperRecognizer(pool, _weights(settings), parallel=settings.threads)
+
+
+def _weights(settings: LlmSettings) -> WhisperWeights:
+    if settings.model_dir is not None:
+        return whisper_of_ones_own(settings.model_dir)
+    return whisper_base() if settings.recognizer == "base" else whisper_tiny()
+
+
+def _make_synthesizer(settings: LlmSettings, pool: FairPool) -> Synthesizer:
+    if settings.synthesizer == "hibari":
+        return HibariSynthesizer(pool)
+    endpoint = Endpoint(url=settings.synthesizer, model=settings.synthesizer_model, api_key=settings.synthesizer_key)
+    return RemoteSynthesizer(endpoint, voice=settings.synthesizer_voice)
+
+
 def _make_responder(settings: LlmSettings, eyes: Eyes) -> Responder:
-    return RulesResponder(eyes, time_of_day=_local_time)
+    if settings.brain == "rules":
+        return RulesResponder(eyes, time_of_day=_local_time)
+    if settings.brain == "smollm":
+        model = SmallModel().chat_model()
+        chat = ChatResponder(model, max_tokens=1_500, eyes=eyes)
+        return RulesResponder(eyes, time_of_day=_local_time, otherwise=chat)
+    model = ChatModel(settings.brain_model, url=settings.brain, api_key=settings.brain_key)
+    return ChatResponder(model, max_tokens=settings.brain_max_tokens, eyes=None if settings.brain_sees else eyes)
 
 
 def _local_time() -> datetime:

@@ -107,7 +107,12 @@ class Recognizer(Protocol):
 
         Raises:
             BusyError: Too much of this owner's work is waiting.
+            ModelError: It failed.
         """
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what it holds."""
         ...
 
 
@@ -133,7 +138,16 @@ class Synthesizer(Protocol):
         ...
 
     async def synthesize(self, text: str, *, owner: str, speed: float = 1.0) -> Speech:
-        """Speak one sentence of plain text (`speakable.py` makes it plain). What cannot be spoken gives no samples."""
+        """Speak one sentence of plain text (`speakable.py` makes it plain). What cannot be spoken gives no samples.
+
+        Raises:
+            BusyError: Too much of this owner's work is waiting.
+            ModelError: It failed.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what it holds."""
         ...
 
 
@@ -228,6 +242,8 @@ class ReplyRequest:
     """Whether it may, must not or must call a tool. With one tool and `required`, that one is forced."""
     max_output_tokens: int | None = None
     """How long the reply may be; the session enforces it."""
+    is_spoken: bool = True
+    """Whether the reply will be read aloud."""
 
 
 class Responder(Protocol):
@@ -265,3 +281,9 @@ class Parts:
     """Pictures to words."""
     responder: Responder
     """The brain."""
+
+    async def aclose(self) -> None:
+        """Give up what they hold."""
+        await self.recognizer.aclose()
+        await self.synthesizer.aclose()
+        await self.responder.aclose()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -21,7 +20,7 @@ from realtime.local.engines import load_engine
 from realtime.local.mel import FRAMES_PER_SECOND, RATE_HZ, MelFeatures
 from realtime.local.parts import Samples, Transcript
 from realtime.local.vocabulary import Vocabulary
-from realtime.local.weights import whisper_dir
+from realtime.local.weights import WhisperWeights
 from realtime.local.workers import FairPool, Urgency
 
 __all__ = ["WhisperRecognizer", "find_pauses"]
@@ -62,30 +61,34 @@ class WhisperRecognizer:
 
     rate_hz = RATE_HZ
 
-    def __init__(self, pool: FairPool, *, model_dir: Path | None = None, threads: int = 1, parallel: int = 2) -> None:
+    def __init__(self, pool: FairPool, weights: WhisperWeights, *, threads: int = 1, parallel: int = 2) -> None:
         """Load the model. Takes half a second.
 
         Args:
             pool: Where the work is done.
-            model_dir: A CTranslate2 Whisper model of the user's; None: the one of the extra `local`.
+            weights: The model, from `weights.py`.
             threads: Threads of one recognition. One is best: two share an utterance badly and take them from others.
             parallel: Recognitions at once.
 
         Raises:
             MissingExtraError: A package of the extra `local` is missing.
-            UserError: The model directory is none, or a file is not the one that was meant.
+            UserError: It is no Whisper model of CTranslate2's.
         """
-        directory = whisper_dir(model_dir)
         ctranslate2 = load_engine("ctranslate2", what="speech recognition", package="ctranslate2")
         self._storage: Any = ctranslate2.StorageView
         try:
             model = ctranslate2.models.Whisper(
-                str(directory), device="cpu", compute_type="int8", intra_threads=threads, inter_threads=parallel
+                weights.name,
+                device="cpu",
+                compute_type="int8",
+                intra_threads=threads,
+                inter_threads=parallel,
+                files=None if weights.files is None else dict(weights.files),
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"model_dir must be a CTranslate2 Whisper model: {directory}: {error}") from None
+            raise UserError(f"model_dir must be a CTranslate2 Whisper model: {weights.name}: {error}") from None
         self._model = cast("_Whisper", model)
-        self._vocabulary = Vocabulary.load(directory)
+        self._vocabulary = Vocabulary.parse(weights.vocabulary)
         self._features = MelFeatures(self._model.n_mels)
         self._pool = pool
         self.retries = 0
@@ -105,6 +108,9 @@ class WhisperRecognizer:
             score=min((piece.score for piece in pieces if piece.text), default=0.0),
             no_speech=min((piece.no_speech for piece in pieces), default=1.0),
         )
+
+    async def aclose(self) -> None:
+        """Nothing is held that does not go with it."""
 
     def transcribe(self, samples: Samples, language: str | None = None, *, full: bool = False) -> Transcript:
         """Transcribe at most 30 seconds, here and now. Safe to call from any thread.

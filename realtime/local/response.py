@@ -20,7 +20,7 @@ from realtime.local.items import StoredItem, item_to_wire
 from realtime.local.output import MessageWriter, OutputContext, Send, write_call
 from realtime.local.parts import ReplyRequest, Responder, Synthesizer, TextDelta, Tool, ToolCall
 from realtime.local.response_config import ResponseSettings
-from realtime.local.tokens import CHARS_PER_TOKEN, count_text, usage_of
+from realtime.local.tokens import count_text, cut_text, usage_of
 from realtime.pipelines.channel import Channel, ChannelClosed
 from realtime.wire.openai_messages import (
     ErrorDetails,
@@ -185,6 +185,7 @@ class ResponseRun:
             tools=() if choice == "none" else tools,
             tool_choice=cast("Literal['auto', 'none', 'required']", choice),
             max_output_tokens=settings.max_output_tokens,
+            is_spoken=settings.modality == "audio",
         )
 
     async def _write(self, pieces: Channel[TextDelta | ToolCall]) -> Status:
@@ -214,7 +215,7 @@ class ResponseRun:
             self._output.append(self._message.item)
             await self._message.open()
         most = self.settings.max_output_tokens
-        allowed = text if most is None else text[: max(0, most - self._text_tokens) * CHARS_PER_TOKEN]
+        allowed = text if most is None else cut_text(text, most - self._text_tokens)
         self._text_tokens += count_text(allowed)
         await self._message.feed(allowed)
         if len(allowed) < len(text):

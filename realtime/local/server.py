@@ -127,7 +127,7 @@ class LlmServer:
         if closing:
             await asyncio.wait(closing)
         await server.wait_closed()
-        await self._parts.responder.aclose()
+        await self._parts.aclose()
 
     @property
     def port(self) -> int:

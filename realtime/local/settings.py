@@ -13,6 +13,8 @@ from realtime.errors import ArgumentError
 
 __all__ = ["LlmSettings"]
 
+_URL = ("http://", "https://")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmSettings:
@@ -28,8 +30,6 @@ class LlmSettings:
     """How much silence ends a turn, where a client does not say."""
     threads: int = 2
     """Threads that recognize, synthesize and look, for all sessions together."""
-    model_dir: Path | None = None
-    """A CTranslate2 Whisper model of one's own; None: the one of the extra `local`."""
     api_key: str | None = None
     """What clients must show as their key; None: nothing."""
     origins: tuple[str, ...] = ()
@@ -42,12 +42,35 @@ class LlmSettings:
     """The largest wire message that is taken."""
     drain_seconds: float = 5.0
     """When told to end, how long replies under way may take to end."""
+
     brain: str = "rules"
-    """What replies: ``rules``, or the URL of an OpenAI-compatible chat endpoint."""
+    """What replies: ``rules``, ``smollm``, or the URL of an OpenAI-compatible chat endpoint."""
     brain_model: str = ""
     """The chat endpoint's model."""
     brain_key: str | None = None
-    """The chat endpoint's key; None: the environment's ``OPENAI_API_KEY``, if there is one."""
+    """The chat endpoint's key."""
+    brain_max_tokens: int = 8_000
+    """How much of a conversation the chat endpoint is sent, by estimate."""
+    brain_sees: bool = True
+    """False: the chat endpoint takes no pictures; what they show is put into words."""
+
+    recognizer: str = "tiny"
+    """What hears: ``tiny`` (English), ``base`` (many languages), or the URL of an OpenAI-compatible endpoint."""
+    recognizer_model: str = ""
+    """The endpoint's model."""
+    recognizer_key: str | None = None
+    """The endpoint's key."""
+    model_dir: Path | None = None
+    """A CTranslate2 Whisper model of one's own, instead of `recognizer`."""
+
+    synthesizer: str = "hibari"
+    """What speaks: ``hibari``, or the URL of an OpenAI-compatible endpoint."""
+    synthesizer_model: str = ""
+    """The endpoint's model."""
+    synthesizer_voice: str = "alloy"
+    """The endpoint's voice."""
+    synthesizer_key: str | None = None
+    """The endpoint's key."""
 
     def __post_init__(self) -> None:
         """Check every range."""
@@ -63,9 +86,20 @@ class LlmSettings:
         check_count("requests_per_minute", self.requests_per_minute, least=1)
         check_count("max_message_bytes", self.max_message_bytes, least=1000)
         check_number("drain_seconds", self.drain_seconds)
+        check_count("brain_max_tokens", self.brain_max_tokens, least=1)
         if self.api_key == "":
             raise ArgumentError("api_key", self.api_key, "a key, or None for none")
-        if self.brain != "rules" and not self.brain.startswith(("http://", "https://")):
-            raise ArgumentError("brain", self.brain, "'rules' or the http(s) URL of a chat endpoint")
-        if self.brain != "rules" and not self.brain_model:
-            raise ArgumentError("brain_model", self.brain_model, "the name of the chat endpoint's model")
+        self._check_part("brain", ("rules", "smollm"))
+        self._check_part("recognizer", ("tiny", "base"))
+        self._check_part("synthesizer", ("hibari",))
+
+    def _check_part(self, part: str, embedded: tuple[str, ...]) -> None:
+        """A part is one of the embedded ones, or an endpoint whose model is named."""
+        value = getattr(self, part)
+        if value in embedded:
+            return
+        if not value.startswith(_URL):
+            choices = ", ".join(repr(name) for name in embedded)
+            raise ArgumentError(part, value, f"{choices} or the http(s) URL of an endpoint")
+        if not getattr(self, f"{part}_model"):
+            raise ArgumentError(f"{part}_model", "", "the name of the endpoint's model")

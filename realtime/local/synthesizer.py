@@ -93,6 +93,9 @@ class HibariSynthesizer:
         """Speak one sentence of plain text. What cannot be spoken gives no samples."""
         return await self._pool.run(owner, "now", self.speak, text, speed)
 
+    async def aclose(self) -> None:
+        """Nothing is held that does not go with it."""
+
     def speak(self, text: str, speed: float = 1.0) -> Speech:
         """Speak one sentence, here and now. Safe to call from any thread.
 

@@ -1,8 +1,8 @@
 """Estimates of tokens, for `usage` and `max_output_tokens`.
 
-Owns: the rules. Driven by a running response. They are estimates by OpenAI's published rates, since no provider's
-tokenizer is at work here: a text token is about 4 characters of English, input audio makes 10 tokens a second and
-output audio 20 (https://platform.openai.com/docs/guides/realtime-costs). Never acts.
+Owns: the sums. Driven by a running response. They are estimates, since no provider's tokenizer is at work here: text by
+`realtime.chat.tokens.ScriptCounter`, pictures by OpenAI's tiles, audio at OpenAI's published rates: 10 tokens a second of
+the user's, 20 of the model's (https://platform.openai.com/docs/guides/realtime-costs). Never acts.
 """
 
 from __future__ import annotations
@@ -10,37 +10,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from realtime.chat.image_prices import image_price
+from realtime.chat.tokens import ScriptCounter
+from realtime.local.alignment import split_words
 from realtime.local.items import StoredItem
 from realtime.wire.openai_messages import Usage, UsageDetails
 
-__all__ = ["CHARS_PER_TOKEN", "count_text", "usage_of"]
+__all__ = ["count_text", "cut_text", "usage_of"]
 
-CHARS_PER_TOKEN = 4
-"""Characters of English text in a token."""
 INPUT_TOKENS_PER_SECOND = 10
 OUTPUT_TOKENS_PER_SECOND = 20
 ITEM_TOKENS = 4
 """What an item costs besides its content."""
-TILE_SIDE = 512
-TILE_TOKENS = 170
-IMAGE_TOKENS = 85
-"""A picture costs this and `TILE_TOKENS` for every tile of its scaled self (OpenAI's rule for tiles)."""
+
+_COUNTER = ScriptCounter()
+_PICTURES = image_price("openai-tiles")
 
 
 def count_text(text: str) -> int:
     """Tokens of a text."""
-    return math.ceil(len(text) / CHARS_PER_TOKEN)
+    return _COUNTER.count_text(text)
 
 
-def count_image(size: tuple[int, int] | None, detail: str) -> int:
-    """Tokens of a picture: scaled into 2048×2048, then to a shorter side of 768, in tiles of 512."""
-    if detail == "low" or size is None:
-        return IMAGE_TOKENS
-    width, height = size
-    scale = min(1.0, 2048 / max(width, height))
-    scale *= min(1.0, 768 / (min(width, height) * scale))
-    tiles = math.ceil(width * scale / TILE_SIDE) * math.ceil(height * scale / TILE_SIDE)
-    return IMAGE_TOKENS + TILE_TOKENS * tiles
+def cut_text(text: str, tokens: int) -> str:
+    """As many whole words of a text, from its beginning, as so many tokens hold; the text itself if it fits."""
+    if count_text(text) <= tokens:
+        return text
+    kept = ""
+    for word in split_words(text):
+        if count_text(kept + word) > tokens:
+            break
+        kept += word
+    return kept
 
 
 def usage_of(context: Iterable[StoredItem], instructions: str, output: Iterable[StoredItem]) -> Usage:
@@ -54,17 +55,17 @@ def usage_of(context: Iterable[StoredItem], instructions: str, output: Iterable[
     text = count_text(instructions)
     audio = image = 0
     for item in context:
-        text += ITEM_TOKENS + count_text(item.arguments + item.output)
+        text += ITEM_TOKENS + count_text(item.arguments) + count_text(item.output)
         for part in item.parts:
             if part.type == "input_audio":
                 audio += math.ceil(part.audio_ms * INPUT_TOKENS_PER_SECOND / 1000)
             elif part.image is not None:
-                image += count_image(part.image.size, part.image.detail)
+                image += _PICTURES.tokens(part.image.size, part.image.detail)
             else:
                 text += count_text(part.text)
     out_text = out_audio = 0
     for item in output:
-        out_text += count_text(item.name + item.arguments)
+        out_text += count_text(item.name) + count_text(item.arguments)
         out_text += sum(count_text(part.text) for part in item.parts)
         out_audio += sum(math.ceil(part.audio_ms * OUTPUT_TOKENS_PER_SECOND / 1000) for part in item.parts)
     return Usage(

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 
 from realtime.errors import UserError
 
 __all__ = ["Vocabulary"]
-
-_FILES = ("vocabulary.txt", "vocabulary.json")
 
 
 class Vocabulary:
@@ -39,19 +36,17 @@ class Vocabulary:
             raise UserError(f"this is no vocabulary of Whisper's: it lacks {missing}") from None
 
     @classmethod
-    def load(cls, model_dir: Path) -> Vocabulary:
-        """Read the vocabulary of a model directory.
+    def parse(cls, data: bytes) -> Vocabulary:
+        """Read a vocabulary's file: tokens one a line, or a JSON array of them.
 
         Raises:
-            UserError: There is none, or it is none of Whisper's.
+            UserError: It is none of Whisper's.
         """
-        for name in _FILES:
-            path = model_dir / name
-            if path.is_file():
-                text = path.read_text("utf-8")
-                tokens: list[str] = json.loads(text) if name.endswith(".json") else text.removesuffix("\n").split("\n")
-                return cls(tokens)
-        raise UserError(f"{model_dir} holds no vocabulary: one of {', '.join(_FILES)} is needed")
+        text = data.decode("utf-8", "replace")
+        if text.lstrip().startswith("["):
+            tokens: list[str] = json.loads(text)
+            return cls(tokens)
+        return cls(text.removesuffix("\n").split("\n"))
 
     def prompt(self, *, multilingual: bool, language: str = "en") -> list[int]:
         """The ids that ask for a transcript without timestamps.

@@ -12,6 +12,7 @@ import pytest
 from realtime.local.recognizer import WhisperRecognizer
 from realtime.local.synthesizer import HibariSynthesizer
 from realtime.local.vad import SileroDetector
+from realtime.local.weights import whisper_tiny
 from realtime.local.workers import FairPool
 from realtime.media.resample import Resampler
 
@@ -30,7 +31,7 @@ def model_pool() -> FairPool:
 
 @pytest.fixture(scope="session")
 def recognizer(model_pool: FairPool) -> WhisperRecognizer:
-    return WhisperRecognizer(model_pool)
+    return WhisperRecognizer(model_pool, whisper_tiny())
 
 
 @pytest.fixture(scope="session")

@@ -87,6 +87,9 @@ class ScriptedRecognizer:
             raise self.error
         return Transcript(text=text)
 
+    async def aclose(self) -> None:
+        pass
+
 
 class BeepSynthesizer:
     """Every word is 100 ms long; `hold` makes it wait."""
@@ -104,6 +107,9 @@ class BeepSynthesizer:
         words = text.split()
         timed = tuple((word if number == 0 else f" {word}", 100 * (number + 1)) for number, word in enumerate(words))
         return Speech(pcm=loud(100 * len(words)), words=timed)
+
+    async def aclose(self) -> None:
+        pass
 
 
 class FlatEyes:
@@ -175,6 +181,7 @@ class Client:
         self.metrics = Metrics()
         self.events: list[dict[str, Any]] = []
         self.room: asyncio.Event | None = None
+        self.changed = asyncio.Event()
         self.on_event: Callable[[dict[str, Any]], None] = lambda _event: None
         self.session = LocalSession(
             parts,
@@ -202,6 +209,7 @@ class Client:
         if message["type"] != OUR_OWN:
             _official.validate_python(message)
         self.events.append(message)
+        self.changed.set()
         self.on_event(message)
 
     # -- what a client says --------------------------------------------------------------------------------------------

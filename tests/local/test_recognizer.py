@@ -11,6 +11,7 @@ import pytest
 from realtime.errors import UserError
 from realtime.local import recognizer as module
 from realtime.local.recognizer import WhisperRecognizer, find_pauses
+from realtime.local.weights import whisper_of_ones_own
 from realtime.local.workers import FairPool
 
 from .words import words_of, wrong_words
@@ -141,7 +142,7 @@ def test_cuts_fall_into_the_quietest_place() -> None:
 
 
 def test_a_directory_without_a_model_is_refused(tmp_path: Path) -> None:
-    for name in ("model.bin", "config.json"):
+    for name in ("model.bin", "config.json", "vocabulary.txt"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(UserError, match="CTranslate2 Whisper model"):
-        WhisperRecognizer(FairPool(1), model_dir=tmp_path)
+        WhisperRecognizer(FairPool(1), whisper_of_ones_own(tmp_path))

@@ -275,12 +275,12 @@ async def test_a_brain_with_a_bug_fails_only_its_response(caplog: pytest.LogCapt
 
 
 async def test_a_reply_longer_than_allowed_is_incomplete() -> None:
-    async with Client(make_parts(ScriptedResponder(["abcd" * 3, "abcd" * 3]))) as client:
+    async with Client(make_parts(ScriptedResponder(["one two three", " four five six seven"]))) as client:
         await create(client, max_output_tokens=5, output_modalities=["text"])
         response = client.last("response.done")["response"]
         assert response["status"] == "incomplete"
         assert response["status_details"] == {"type": "incomplete", "reason": "max_output_tokens"}
-        assert response["output"][0]["content"][0]["text"] == "abcd" * 5
+        assert response["output"][0]["content"][0]["text"] == "one two three four five"
 
 
 async def test_a_voice_that_fails_fails_the_response() -> None:

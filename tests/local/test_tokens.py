@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from PIL import Image
 
 from realtime.chat.messages import ImageContent
 from realtime.local.items import StoredItem, StoredPart
-from realtime.local.tokens import count_image, count_text, usage_of
+from realtime.local.tokens import count_text, cut_text, usage_of
 
 
-def test_text_has_a_token_in_four_characters() -> None:
-    assert [count_text(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
-
-
-def test_pictures_cost_by_their_tiles() -> None:
-    assert count_image((1024, 1024), "auto") == 85 + 4 * 170
-    assert count_image((512, 512), "high") == 85 + 170
-    assert count_image((4000, 3000), "high") == 85 + 4 * 170
-    assert count_image((4000, 3000), "low") == 85
-    assert count_image(None, "auto") == 85
+def test_text_is_cut_behind_the_last_word_that_fits() -> None:
+    text = "One two three four five."
+    assert cut_text(text, count_text(text)) == text
+    cut = cut_text(text, 3)
+    assert text.startswith(cut)
+    assert 0 < count_text(cut) <= 3
+    assert cut_text(text, 0) == ""
+    assert cut_text("", 0) == ""
 
 
 def test_usage_counts_each_kind_and_sums() -> None:
@@ -29,17 +28,13 @@ def test_usage_counts_each_kind_and_sums() -> None:
     image = ImageContent.from_bytes(file.getvalue(), "image/png")
     spoken = StoredItem(id="a", kind="message", role="user", parts=[StoredPart(type="input_audio", audio_ms=2000)])
     shown = StoredItem(id="b", kind="message", role="user", parts=[StoredPart(type="input_image", image=image)])
-    typed = StoredItem(id="c", kind="message", role="user", parts=[StoredPart(type="input_text", text="x" * 40)])
-    said = StoredItem(
-        id="d", kind="message", role="assistant", parts=[StoredPart(type="output_audio", text="y" * 8, audio_ms=1000)]
-    )
-    usage = usage_of([spoken, shown, typed], "z" * 16, [said])
-    assert usage["input_token_details"] == {
-        "text_tokens": 4 + 10 + 12,
-        "audio_tokens": 20,
-        "image_tokens": 255,
-        "cached_tokens": 0,
-    }
-    assert usage["output_token_details"] == {"text_tokens": 2, "audio_tokens": 20}
-    assert usage["input_tokens"] == 26 + 20 + 255
+    typed = StoredItem(id="c", kind="message", role="user", parts=[StoredPart(type="input_text", text="one two three")])
+    part = StoredPart(type="output_audio", text="four five", audio_ms=1000)
+    said = StoredItem(id="d", kind="message", role="assistant", parts=[part])
+    usage = usage_of([spoken, shown, typed], "Be brief.", [said])
+    details = usage["input_token_details"]
+    assert details["text_tokens"] == count_text("Be brief.") + count_text("one two three") + 3 * 4
+    assert (details["audio_tokens"], details["image_tokens"]) == (20, 85 + 170)
+    assert usage["output_token_details"] == {"text_tokens": count_text("four five"), "audio_tokens": 20}
+    assert usage["input_tokens"] == pytest.approx(sum(details.values()))
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]

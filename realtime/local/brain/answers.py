@@ -68,12 +68,13 @@ def quote(text: str) -> str:
     return text.rstrip(".!?,;:…")
 
 
-def answers(now: datetime, instructions: str) -> tuple[Answer, ...]:
+def answers(now: datetime, instructions: str, *, facts_only: bool = False) -> tuple[Answer, ...]:
     """The answers in the order in which they are asked.
 
     Args:
         now: The time of day.
         instructions: What the responder was told, for its name.
+        facts_only: Leave out what is mere talk, where somebody else can talk better.
     """
 
     def clock(_talk: Talk, heard: str) -> str | None:
@@ -87,7 +88,8 @@ def answers(now: datetime, instructions: str) -> tuple[Answer, ...]:
     def oneself(talk: Talk, heard: str) -> str | None:
         return _about_itself(instructions, heard)
 
-    return (_stop, _recall, _say_after, _remember, clock, _sum, oneself, _courtesy)
+    facts = (_stop, _recall, _say_after, _remember, clock, _sum)
+    return facts if facts_only else (*facts, oneself, _courtesy)
 
 
 def echo(talk: Talk, heard: str) -> str:

@@ -6,15 +6,18 @@ pictures when it is asked about them, knows what was said before, and otherwise 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
+from typing import cast
 
 from realtime.errors import ImageError
 from realtime.local.brain.answers import ASK_FOR_ARGUMENT, about_results, answers, echo, exact_words
 from realtime.local.brain.looking import answer_about_pictures, describe
 from realtime.local.brain.spoken_tools import Missing, find_calls, force_call, spoken_name
 from realtime.local.brain.talk import Talk
-from realtime.local.parts import Eyes, ReplyRequest, TextDelta, Tool, ToolCall
+from realtime.local.parts import Eyes, ReplyRequest, Responder, TextDelta, Tool, ToolCall
 
 __all__ = ["RulesResponder"]
 
@@ -22,17 +25,19 @@ __all__ = ["RulesResponder"]
 class RulesResponder:
     """The embedded `Responder`."""
 
-    name = "rules"
-
-    def __init__(self, eyes: Eyes, *, time_of_day: Callable[[], datetime]) -> None:
+    def __init__(self, eyes: Eyes, *, time_of_day: Callable[[], datetime], otherwise: Responder | None = None) -> None:
         """Make a brain.
 
         Args:
             eyes: Looks at pictures.
             time_of_day: The local time, for whoever asks it.
+            otherwise: Replies where no rule has an answer; None: what was heard is repeated. It is closed with this one.
         """
         self._eyes = eyes
         self._time_of_day = time_of_day
+        self._otherwise = otherwise
+        self.name = "rules" if otherwise is None else otherwise.name
+        """The name of whoever does the talking."""
 
     async def respond(self, request: ReplyRequest) -> AsyncIterator[TextDelta | ToolCall]:
         """Reply in one or two sentences, or call tools."""
@@ -43,14 +48,24 @@ class RulesResponder:
         reply = await self._reply(talk, request)
         if isinstance(reply, str):
             yield TextDelta(text=reply)
-            return
-        for call in reply:
-            yield call
+        elif reply is not None:
+            for call in reply:
+                yield call
+        elif self._otherwise is None:
+            yield TextDelta(text=echo(talk, talk.heard))
+        else:
+            pieces = self._otherwise.respond(replace(request, tools=(), tool_choice="none"))
+            async with aclosing(cast("AsyncGenerator[TextDelta | ToolCall, None]", pieces)):
+                async for piece in pieces:
+                    yield piece
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Close whoever does the talking otherwise."""
+        if self._otherwise is not None:
+            await self._otherwise.aclose()
 
-    async def _reply(self, talk: Talk, request: ReplyRequest) -> str | list[ToolCall]:
+    async def _reply(self, talk: Talk, request: ReplyRequest) -> str | list[ToolCall] | None:
+        """What a rule says; None if none has an answer."""
         if talk.results:
             return about_results(talk.results)
         if not talk.heard:
@@ -64,11 +79,12 @@ class RulesResponder:
         if seen is not None:
             return seen
         plain = talk.heard.strip().rstrip(".!").strip()
-        for answer in answers(self._time_of_day(), request.instructions):
+        facts_only = self._otherwise is not None
+        for answer in answers(self._time_of_day(), request.instructions, facts_only=facts_only):
             text = answer(talk, plain)
             if text is not None:
                 return text
-        return echo(talk, talk.heard)
+        return None
 
     def _calls(self, talk: Talk, tools: Sequence[Tool]) -> list[ToolCall] | Missing:
         """The calls that were asked for, or the answer to the question for an argument."""
