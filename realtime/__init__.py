@@ -147,6 +147,12 @@ if TYPE_CHECKING:
     from realtime.models.base import (
         RealtimeModel,
     )
+    from realtime.models.chat import (
+        ChatModel,
+    )
+    from realtime.models.chat_options import (
+        ChatOptions,
+    )
     from realtime.models.gemini import (
         GeminiLive,
     )
@@ -197,6 +203,8 @@ _HOMES = {
     "ChatContent": "realtime.chat.messages",
     "ChatContext": "realtime.chat.context",
     "ChatMessage": "realtime.chat.messages",
+    "ChatModel": "realtime.models.chat",
+    "ChatOptions": "realtime.models.chat_options",
     "ChatRole": "realtime.chat.messages",
     "Clock": "realtime.pipelines.clock",
     "ConnectionDropped": "realtime.core.events",
@@ -307,6 +315,8 @@ __all__ = [
     "ChatContent",
     "ChatContext",
     "ChatMessage",
+    "ChatModel",
+    "ChatOptions",
     "ChatRole",
     "Clock",
     "ConnectionDropped",
