@@ -105,6 +105,8 @@ class EntryList:
         self.last: ContextEntry | None = None
         self.last_leading: ContextEntry | None = None
         """The last of the leading instructions."""
+        self.first_said: ContextEntry | None = None
+        """The oldest entry that a party said."""
         self.last_said: ContextEntry | None = None
         """The newest entry that a party said."""
         self.last_turn: ContextEntry | None = None
@@ -121,7 +123,6 @@ class EntryList:
         self.systems: OrderedDict[ContextEntry, None] = OrderedDict()
         """The system messages, oldest first."""
         self.pairing = Pairing()
-        self._first_said: ContextEntry | None = None
         self._first_turn: ContextEntry | None = None
 
     def __iter__(self) -> Iterator[ContextEntry]:
@@ -271,10 +272,10 @@ class EntryList:
             previous = entry.preceding
             while previous is not None and not party_of(previous.message):
                 previous = previous.preceding
-        behind = self._first_said if previous is None else previous.next_said
+        behind = self.first_said if previous is None else previous.next_said
         entry.previous_said, entry.next_said = previous, behind
         if previous is None:
-            self._first_said = entry
+            self.first_said = entry
         else:
             previous.next_said = entry
         if behind is None:
@@ -288,7 +289,7 @@ class EntryList:
     def _detach_said(self, entry: ContextEntry) -> None:
         previous, behind = entry.previous_said, entry.next_said
         if previous is None:
-            self._first_said = behind
+            self.first_said = behind
         else:
             previous.next_said = behind
         if behind is None:

@@ -9,6 +9,7 @@ context: the parts that are asked here (turn starts, frames by source, kept tota
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -78,15 +79,21 @@ class Zone:
         return entry.order < self._from
 
 
-def select(entries: EntryList, tally: Tally, budget: Budget, zone: Zone) -> list[ContextEntry]:
+def select(entries: EntryList, tally: Tally | None, budget: Budget, zone: Zone) -> list[ContextEntry]:
     """What must go: frames first, oldest first; then whole units of words and tool rounds, oldest first.
 
     Leading instructions, the zone and units with an open call stay, even over budget.
 
+    Args:
+        entries: All places.
+        tally: What they count; None if the budget is not one of tokens.
+        budget: How much may stay.
+        zone: What is recent.
+
     Returns:
         The entries, oldest first; empty under budget.
     """
-    tokens, items = tally.total, entries.count
+    tokens, items, count = _totals(entries, tally)
     if budget.allows(tokens, items):
         return []
     going: dict[ContextEntry, None] = {}
@@ -94,7 +101,7 @@ def select(entries: EntryList, tally: Tally, budget: Budget, zone: Zone) -> list
         if zone.holds(frame):
             continue
         going[frame] = None
-        tokens, items = tokens - tally.of(frame), items - 1
+        tokens, items = tokens - count(frame), items - 1
         if budget.allows(tokens, items):
             return list(going)
     passed: set[ContextEntry] = set()
@@ -106,27 +113,41 @@ def select(entries: EntryList, tally: Tally, budget: Budget, zone: Zone) -> list
                 passed.update(unit)
             else:
                 going.update(dict.fromkeys(unit))
-                tokens, items = tokens - sum(map(tally.of, unit)), items - len(unit)
+                tokens, items = tokens - sum(map(count, unit)), items - len(unit)
                 if budget.allows(tokens, items):
                     break
         entry = entry.following
     return sorted(going, key=lambda one: one.order)
 
 
-def select_run(entries: EntryList, tally: Tally, budget: Budget, zone: Zone) -> list[ContextEntry]:
+def select_run(entries: EntryList, tally: Tally | None, budget: Budget, zone: Zone) -> list[ContextEntry]:
     """What one summary would replace: the oldest messages in a row that are whole units and not recent.
+
+    Args:
+        entries: All places.
+        tally: What they count; None if the budget is not one of tokens.
+        budget: How much may stay.
+        zone: What is recent.
 
     Returns:
         The entries, oldest first. Empty under budget, where nothing new would be digested, and where what must stay is
         over budget by itself, so that no summary could help (B15).
     """
-    if budget.allows(tally.total, entries.count):
+    tokens, items, count = _totals(entries, tally)
+    if budget.allows(tokens, items) or entries.first_said is None or not zone.is_before(entries.first_said):
         return []
     run = _whole_units(_old_in_a_row(entries, zone))
     if all(entry.message.summary or entry.message.is_frame for entry in run):
         return []
-    left_tokens, left_items = tally.total - sum(map(tally.of, run)), entries.count - len(run)
-    return run if budget.allows(left_tokens + 1, left_items + 1) else []
+    left = tokens - sum(map(count, run))
+    return run if budget.allows(left + 1, items - len(run) + 1) else []
+
+
+def _totals(entries: EntryList, tally: Tally | None) -> tuple[int, int, Callable[[ContextEntry], int]]:
+    """Tokens and items of all, and what counts one; without a tally tokens do not matter, and nothing is counted."""
+    if tally is None:
+        return 0, entries.count, lambda _entry: 0
+    return tally.total, entries.count, tally.of
 
 
 def _old_in_a_row(entries: EntryList, zone: Zone) -> list[ContextEntry]:

@@ -94,6 +94,9 @@ class ContextWindow:
         """The kept counts of a context's messages."""
         return context.store.tally(self.counter, self.count_message)
 
+    def _needed_tally(self, context: ChatContext) -> Tally | None:
+        return None if self.max_tokens is None else self.tally(context)
+
     def allows(self, context: ChatContext, *, scale: float = 1.0) -> bool:
         """Whether a context is within the limits.
 
@@ -105,9 +108,8 @@ class ContextWindow:
             ArgumentError: `scale` is not above 0.
         """
         budget = self._budget(scale)
-        if self.max_tokens is None:  # then nothing has to be counted
-            return budget.allows(0, len(context))
-        return budget.allows(self.tally(context).total, len(context))
+        tally = self._needed_tally(context)
+        return budget.allows(0 if tally is None else tally.total, len(context))
 
     # -- trimming -----------------------------------------------------------------------------------------------------
 
@@ -134,7 +136,9 @@ class ContextWindow:
         """
         if self.allows(context, scale=scale):
             return ()
-        return tuple(select(context.store.entries, self.tally(context), self._budget(scale), self.zone(context)))
+        return tuple(
+            select(context.store.entries, self._needed_tally(context), self._budget(scale), self.zone(context))
+        )
 
     def apply(self, context: ChatContext) -> ChatContext:
         """Trim a context in place.
@@ -165,7 +169,9 @@ class ContextWindow:
         """
         if self.allows(context, scale=scale):
             return ()
-        return tuple(select_run(context.store.entries, self.tally(context), self._budget(scale), self.zone(context)))
+        return tuple(
+            select_run(context.store.entries, self._needed_tally(context), self._budget(scale), self.zone(context))
+        )
 
     async def compact(self, context: ChatContext) -> ChatContext:
         """Digest what is old if the context is over budget and there is a `summary_llm`, then trim.
