@@ -76,8 +76,8 @@ def _make_responder(settings: LlmSettings, eyes: Eyes) -> Responder:
     if settings.brain == "rules":
         return RulesResponder(eyes, time_of_day=_local_time)
     if settings.brain == "smollm":
-        model = SmallModel().chat_model()
-        chat = ChatResponder(model, max_tokens=1_500, eyes=eyes)
+        small = SmallModel()
+        chat = ChatResponder(small.chat_model(), max_tokens=1_500, eyes=eyes, served_by=small)
         return RulesResponder(eyes, time_of_day=_local_time, otherwise=chat)
     model = ChatModel(settings.brain_model, url=settings.brain, api_key=settings.brain_key)
     return ChatResponder(model, max_tokens=settings.brain_max_tokens, eyes=None if settings.brain_sees else eyes)

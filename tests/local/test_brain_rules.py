@@ -91,6 +91,11 @@ async def test_it_remembers_facts() -> None:
 
 async def test_several_pieces_said_in_a_row_are_one_question() -> None:
     assert await reply(user("Tell me"), user("what time is it?")) == "It is 3:05 PM."
+    assert await reply(user("The sky"), user("is grey.")) == "You said: The sky is grey."
+
+
+async def test_a_question_that_was_never_answered_does_not_hide_the_next() -> None:
+    assert await reply(user("What is a whale?"), user("What is two plus two?")) == "That makes 4."
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

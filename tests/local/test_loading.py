@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import AsyncIterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -57,6 +58,11 @@ async def test_by_default_everything_is_embedded(pool: FairPool) -> None:
     await parts.aclose()
 
 
+class FakeServer:
+    def __init__(self, address: str) -> None:
+        self.listening_address = address
+
+
 class FakeLlamaCpp(ModuleType):
     """What `xllamacpp` looks like from here; its server is a test's endpoint."""
 
@@ -66,11 +72,14 @@ class FakeLlamaCpp(ModuleType):
         self.address = address
 
     def CommonParams(self) -> SimpleNamespace:
-        return SimpleNamespace(model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace())
+        names = ("model", "cpuparams", "cpuparams_batch", "sampling")
+        return SimpleNamespace(**{name: SimpleNamespace() for name in names})
 
-    def Server(self, parameters: Any) -> SimpleNamespace:
+    def Server(self, parameters: Any) -> FakeServer:
         self.parameters.append(parameters)
-        return SimpleNamespace(listening_address=self.address)
+        server = FakeServer(self.address)
+        self.server = weakref.ref(server)
+        return server
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, address: str) -> FakeLlamaCpp:
@@ -102,7 +111,9 @@ async def test_the_small_model_talks_where_no_rule_has_an_answer(
         (parameters,) = library.parameters
         assert endpoint.requests[0][1]["authorization"] == f"Bearer {parameters.api_keys[0]}"
         assert (parameters.hostnames, parameters.port, parameters.offline) == (["127.0.0.1"], 0, True)
+        assert library.server() is not None
         await responder.aclose()
+        assert library.server() is None
 
 
 def test_without_the_small_model_the_line_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,13 +33,16 @@ MAX_CALL_ID: Final = 32
 class ChatResponder:
     """A `Responder` that asks a chat endpoint."""
 
-    def __init__(self, model: ChatModel, *, max_tokens: int = 8_000, eyes: Eyes | None = None) -> None:
+    def __init__(
+        self, model: ChatModel, *, max_tokens: int = 8_000, eyes: Eyes | None = None, served_by: object = None
+    ) -> None:
         """Take the model; it is closed with the responder.
 
         Args:
             model: Whom to ask.
             max_tokens: How much of the conversation it is sent, by estimate.
             eyes: Put pictures into words, for a model that cannot see; None: it is sent them.
+            served_by: What runs the model in this process, if anything: kept as long as it is needed.
 
         Raises:
             ArgumentError: `max_tokens` cannot be.
@@ -47,6 +50,7 @@ class ChatResponder:
         self._model = model
         self._window = ContextWindow(max_tokens=max_tokens, counter="estimate")
         self._eyes = eyes
+        self._served_by = served_by
         self.name = model.model
         """The model's name at its endpoint."""
 
@@ -78,6 +82,7 @@ class ChatResponder:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._model.aclose()
+        self._served_by = None
 
     def _fitting(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """As much of the conversation as the model is sent, the newest of it."""

