@@ -2,14 +2,18 @@
 
 Owns: the one parser and writer of wire messages, and the readers that take a field if it is what it should be and a
 default if it is not. Used by every wire format, by the local server and by `realtime.testing`. Never acts.
+
+With the extra ``fast`` (orjson, pybase64) audio messages cost a fraction (`benchmarks/bench_wire.py`). What those refuse is
+tried again with the standard library, so that both ways accept the same messages.
 """
 
 from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Final, cast
 
 from realtime.errors import ModelError
 
@@ -35,6 +39,19 @@ __all__ = [
     "whole_text",
 ]
 
+
+def _optional(module: str, function: str) -> Callable[..., Any] | None:
+    """A function of a package that may not be installed."""
+    try:
+        return cast("Callable[..., Any]", getattr(import_module(module), function))
+    except ImportError:
+        return None
+
+
+_fast_loads: Final = _optional("orjson", "loads")
+_fast_decode: Final = _optional("pybase64", "b64decode")
+_fast_encode: Final = _optional("pybase64", "b64encode_as_string")
+
 JsonObject = dict[str, Any]
 """A JSON object as it was parsed: any field may be missing or of another type than its name says."""
 
@@ -55,13 +72,25 @@ def parse_message(data: str | bytes) -> JsonObject:
     Raises:
         ModelError: With code ``malformed_message``, if it is no JSON object.
     """
+    # hot path: every wire message
+    value: Any = None
     try:
-        value = json.loads(data)
+        value = json.loads(data) if _fast_loads is None else _fast_loads(data)
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"a wire message is no JSON: {error}", code=MALFORMED) from None
+        if _fast_loads is None:
+            raise _no_json(error) from None
+    if value is None:  # large numbers, lone surrogates, NaN: orjson knows none of them
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise _no_json(error) from None
     if not isinstance(value, dict):
         raise ModelError(f"a wire message is a JSON {type(value).__name__}, no object", code=MALFORMED)
     return cast("JsonObject", value)
+
+
+def _no_json(error: Exception) -> ModelError:
+    return ModelError(f"a wire message is no JSON: {error}", code=MALFORMED)
 
 
 def dump_message(message: Mapping[str, Any]) -> str:
@@ -83,6 +112,8 @@ def whole_text(text: str) -> str:
 def encode_base64(data: bytes) -> str:
     """Write bytes as base64."""
     # hot path: every chunk of input audio
+    if _fast_encode is not None:
+        return cast("str", _fast_encode(data))
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
@@ -90,6 +121,8 @@ def decode_base64(text: str) -> bytes | None:
     """Read base64, also unpadded, url-safe or broken over lines; None if it is none."""
     # hot path: every chunk of reply audio
     try:
+        if _fast_decode is not None:
+            return cast("bytes", _fast_decode(text, validate=True))
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         pass

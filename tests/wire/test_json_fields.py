@@ -89,3 +89,63 @@ def test_each_reader_takes_its_type_and_nothing_else():
 def test_a_required_field_is_missed_by_name():
     with pytest.raises(fields.MissingFieldError, match="item_id"):
         fields.required_text({"item_id": ""}, "item_id")
+
+
+def _slowly(monkeypatch):
+    for name in ("_fast_loads", "_fast_decode", "_fast_encode"):
+        monkeypatch.setattr(fields, name, None)
+
+
+def _read(read, data):
+    try:
+        return read(data)
+    except ModelError as error:
+        return error.code
+
+
+@given(
+    st.one_of(
+        st.text(),
+        st.binary(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ).map(lambda value: json.dumps({"value": value})),
+    )
+)
+def test_json_reads_the_same_with_and_without_the_extra(data):
+    fast = _read(fields.parse_message, data)
+    with pytest.MonkeyPatch.context() as patch:
+        _slowly(patch)
+        slow = _read(fields.parse_message, data)
+    assert repr(_rounded(fast)) == repr(_rounded(slow))
+
+
+def _rounded(value):
+    """What no field can hold is read as the nearest float, or whole: no reader takes either."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
+
+
+@given(st.binary() | st.text(alphabet="ABCabc012+/-_= \n", max_size=24))
+def test_base64_reads_and_writes_the_same_with_and_without_the_extra(data):
+    if isinstance(data, bytes):
+        fast = fields.encode_base64(data)
+    else:
+        fast = fields.decode_base64(data)
+    with pytest.MonkeyPatch.context() as patch:
+        _slowly(patch)
+        slow = fields.encode_base64(data) if isinstance(data, bytes) else fields.decode_base64(data)
+    assert fast == slow
+
+
+def test_without_the_extra_everything_is_read_too(monkeypatch):
+    _slowly(monkeypatch)
+    assert fields.parse_message('{"a": "é"}') == {"a": "é"}
+    with pytest.raises(ModelError, match="no JSON"):
+        fields.parse_message("{")
+    assert fields.decode_base64(fields.encode_base64(b"abc")) == b"abc"
+    assert fields._optional("a_package_that_nobody_has", "loads") is None
