@@ -419,9 +419,12 @@ class RealtimeSession(SessionReading):
 
     @property
     def reply_track(self) -> ReplyTrack:
-        """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle."""
+        """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle.
+
+        Always the same, unless it ended (aiortc ends what a closed peer connection sent): then it is a new one.
+        """
         runtime = self._running()
-        if self._reply_track is None:
+        if self._reply_track is None or (runtime.player.needs_track and not runtime.driver.closed):
             self._reply_track = ReplyTrack(
                 self.capabilities.output_rate_hz, on_played=runtime.player.on_track_played, clock=self._clock
             )

@@ -51,6 +51,11 @@ class ReplySink(Protocol):
         """Whether somebody takes its frames."""
         ...
 
+    @property
+    def readyState(self) -> str:  # noqa: N802  (the W3C's name)
+        """`live`, or `ended`: a peer connection that closes ends the tracks that it sends."""
+        ...
+
     def push(self, reply_id: str, pcm: bytes) -> object:
         """Queue audio."""
         ...
@@ -200,8 +205,16 @@ class ReplyPlayer:
     # -- listeners ------------------------------------------------------------------------------------------------------
 
     def use_track(self, track: ReplySink) -> None:
-        """Play to this track from now on."""
+        """Play to this track from now on; what another one had not played counts as heard, as far as it was received."""
         self._track = track
+        for reply in self._replies.values():
+            reply.on_track = False
+        self.check_listeners()
+
+    @property
+    def needs_track(self) -> bool:
+        """Whether there is no track, or it has ended with the peer connection that it was for."""
+        return self._track is None or self._track.readyState != "live"
 
     def open_reader(self) -> AudioStream:
         """A new reader of the reply audio that arrives from now on."""
@@ -225,7 +238,9 @@ class ReplyPlayer:
     def _live_track(self) -> ReplySink | None:
         """The track, if it is being read."""
         track = self._track
-        return track if track is not None and track.is_read and not self._track_lost else None
+        if track is None or self._track_lost or track.readyState != "live" or not track.is_read:
+            return None
+        return track
 
     def _watch(self) -> None:
         """While a reply is being heard, look now and then whether anybody still listens."""

@@ -255,6 +255,26 @@ async def test_a_track_whose_listener_is_gone_does_not_hold_the_reply(player, re
     track.stop()
 
 
+async def test_a_track_that_ended_with_its_peer_is_no_listener_and_another_takes_its_place(player, reports, clock):
+    track = ReplyTrack(RATE, on_played=player.on_track_played, clock=clock)
+    player.use_track(track)
+    await frames(track, clock, 1)
+    play(player, 100)
+    track.stop()
+    assert player.needs_track
+    play(player, 100)
+    assert reports.last == ("r", 200, False)
+    following = ReplyTrack(RATE, on_played=player.on_track_played, clock=clock)
+    player.use_track(following)
+    assert not player.needs_track
+    await frames(following, clock, 1)
+    play(player, 100)
+    end(player)
+    await frames(following, clock, 6)
+    assert reports.last == ("r", 300, True)
+    following.stop()
+
+
 async def test_a_pause_of_the_model_is_no_lost_listener(player, reports, clock):
     track = ReplyTrack(RATE, on_played=player.on_track_played, clock=clock)
     player.use_track(track)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+from array import array
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import count
@@ -17,8 +19,8 @@ from realtime.models.base import RealtimeModel
 from realtime.testing import MemoryPair, openai_script
 from realtime.wire.openai import OpenAIWire
 
-TONE = b"\x00\x20" * 2400
-"""100 ms at 24 kHz that are not silence."""
+TONE = array("h", (round(8_000 * math.sin(math.tau * 440 * (n + 0.5) / 24_000)) for n in range(2_400))).tobytes()
+"""100 ms of a tone at 24 kHz (a constant would be silence to a codec)."""
 _numbers = count(1)
 """Ids are never used twice, whichever provider made them."""
 
