@@ -7,11 +7,11 @@ newest audio of the user's is kept for `conversation.item.retrieve`, older audio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall
 from realtime.errors import ModelError
-from realtime.local.items import StoredItem, StoredPart
+from realtime.local.items import StoredItem
 from realtime.wire.openai_messages import (
     CREATE_BAD_PREVIOUS,
     DELETE_UNKNOWN_ITEM,
@@ -107,7 +107,8 @@ class LocalConversation:
         return self._order[place - 1] if place else None
 
     def measure(self, item: StoredItem) -> None:
-        """Take note of an item's size, when it was added and whenever it changed."""
+        """Take note of an item, when it was added and whenever it changed."""
+        item.changed()
         if item.id in self._items:
             size = item.byte_length
             self._bytes += size - self._sizes.get(item.id, 0)
@@ -213,36 +214,41 @@ class LocalConversation:
 
 
 def messages_of(items: Iterable[StoredItem]) -> list[ChatMessage]:
-    """Items as chat messages, for a responder: what was said, typed, shown, called and answered."""
+    """Items as chat messages, for a responder: what was said, typed, shown, called and answered.
+
+    A message is made once and kept with its item.
+    """
     names: dict[str, str] = {}
     messages: list[ChatMessage] = []
     for item in items:
         if item.kind == "function_call":
             names[item.call_id] = item.name
-            call = FunctionCall(name=item.name, arguments=item.arguments, call_id=item.call_id)
-            messages.append(ChatMessage(role=ChatRole.ASSISTANT, content="", message_id=item.id, tool_calls=(call,)))
-        elif item.kind == "function_call_output":
-            messages.append(
-                ChatMessage(
-                    role=ChatRole.TOOL,
-                    content=item.output,
-                    message_id=item.id,
-                    tool_call_id=item.call_id,
-                    tool_name=names.get(item.call_id, ""),
-                )
-            )
-        elif item.parts:
-            messages.append(_message_of(item, item.parts))
+        elif item.kind == "message" and not item.parts:
+            continue
+        if item.message is None:
+            item.message = _message_of(item, names)
+        messages.append(item.message)
     return messages
 
 
-def _message_of(item: StoredItem, parts: list[StoredPart]) -> ChatMessage:
-    shown_alone = all(part.image is not None for part in parts)
+def _message_of(item: StoredItem, names: Mapping[str, str]) -> ChatMessage:
+    if item.kind == "function_call":
+        call = FunctionCall(name=item.name, arguments=item.arguments, call_id=item.call_id)
+        return ChatMessage(role=ChatRole.ASSISTANT, content="", message_id=item.id, tool_calls=(call,))
+    if item.kind == "function_call_output":
+        return ChatMessage(
+            role=ChatRole.TOOL,
+            content=item.output,
+            message_id=item.id,
+            tool_call_id=item.call_id,
+            tool_name=names.get(item.call_id, ""),
+        )
+    shown_alone = all(part.image is not None for part in item.parts)
     return ChatMessage(
         role=ChatRole(item.role or "user"),
-        content=" ".join(part.text for part in parts if part.text),
+        content=" ".join(part.text for part in item.parts if part.text),
         message_id=item.id,
-        images=tuple(part.image for part in parts if part.image is not None),
+        images=tuple(part.image for part in item.parts if part.image is not None),
         interrupted=item.truncated or item.status == "incomplete",
         source=SHOWN if shown_alone else "",
     )

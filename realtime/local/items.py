@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from realtime.chat.messages import ImageContent
+from realtime.chat.messages import ChatMessage, ImageContent
 from realtime.errors import ArgumentError, ModelError
 from realtime.local.alignment import TimedWord
 from realtime.local.codecs import AudioDecoder, AudioEncoder, Pcm16, to_pcm16
@@ -26,7 +26,7 @@ from realtime.wire.openai_messages import (
     Role,
 )
 
-__all__ = ["MAX_ITEM_ID", "StoredItem", "StoredPart", "item_to_wire", "read_item"]
+__all__ = ["MAX_ITEM_ID", "StoredItem", "StoredPart", "TokenCounts", "item_to_wire", "read_item"]
 
 MAX_ITEM_ID = 32
 """Longest item id that a client may give, as OpenAI has it."""
@@ -41,6 +41,18 @@ _PARTS_BY_ROLE: dict[str, tuple[PartType, ...]] = {
     "system": ("input_text",),
     "assistant": ("output_text",),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCounts:
+    """Tokens of an item, by kind."""
+
+    text: int
+    """Of text."""
+    audio: int
+    """Of audio."""
+    image: int
+    """Of pictures."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,6 +105,15 @@ class StoredItem:
     """The result, of an output."""
     truncated: bool = False
     """The model's audio was cut to what was heard."""
+    message: ChatMessage | None = None
+    """What a responder sees of it, made when it is first asked for; None: not made since it changed."""
+    tokens: TokenCounts | None = None
+    """What it costs, counted when it is first asked for; None: not counted since it changed."""
+
+    def changed(self) -> None:
+        """It is not what it was: forget what was made of it."""
+        self.message = None
+        self.tokens = None
 
     @property
     def byte_length(self) -> int:

@@ -111,6 +111,7 @@ class _ItemWriter:
         """Say that the item is final."""
         context, send = self._context, self._context.send
         self.item.status = status
+        self.item.changed()
         wire = item_to_wire(self.item)
         if context.conversation is not None and context.conversation.find(self.item.id) is not None:
             context.conversation.measure(self.item)

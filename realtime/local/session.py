@@ -232,7 +232,8 @@ class LocalSession:
                 f"{LEAST_COMMIT_MS}ms of audio, but buffer only has {held:.2f}ms of audio."
             )
             raise ModelError(text, code=COMMIT_EMPTY)
-        await self._add_speech(self._listener.commit())
+        spoken = self._listener.commit()
+        self._transcripts.take(await self._add_speech(spoken), spoken.words)
 
     async def _clear(self, event: Any) -> None:
         self._listener.clear()
@@ -267,13 +268,13 @@ class LocalSession:
                 audio_end_ms=at_ms,
             )
         )
-        part = await self._add_speech(spoken, seek=False)
+        item = await self._add_speech(spoken)
         taking = self._configuration.turn_taking
         try:
             if taking is not None and taking.create_response:
-                await self._replies.answer_turn(part, ended_at)
+                await self._replies.answer_turn(item.parts[0], ended_at)
         finally:  # `response.created` comes before the words
-            self._transcripts.take(spoken.item_id, part, spoken.words)
+            self._transcripts.take(item, spoken.words)
 
     async def words_grew(self, item_id: str, delta: str) -> None:
         """More of what the user is saying is certain."""
@@ -297,13 +298,12 @@ class LocalSession:
         await self._add_audio_item(StoredItem(id=item_id, kind="message", role="user", parts=[part]))
         await self._replies.answer_silence()
 
-    async def _add_speech(self, spoken: Spoken, *, seek: bool = True) -> StoredPart:
+    async def _add_speech(self, spoken: Spoken) -> StoredItem:
         utterance = spoken.utterance
         part = StoredPart(type="input_audio", transcribed=False, pcm=utterance.pcm, audio_ms=utterance.duration_ms)
-        await self._add_audio_item(StoredItem(id=spoken.item_id, kind="message", role="user", parts=[part]))
-        if seek:
-            self._transcripts.take(spoken.item_id, part, spoken.words)
-        return part
+        item = StoredItem(id=spoken.item_id, kind="message", role="user", parts=[part])
+        await self._add_audio_item(item)
+        return item
 
     async def _add_audio_item(self, item: StoredItem) -> None:
         previous = self._conversation.add(item)
@@ -328,7 +328,7 @@ class LocalSession:
         for index, part in enumerate(item.parts):
             if part.pcm is not None and not part.transcribed:
                 utterance = Utterance(pcm=part.pcm, start_ms=0, end_ms=part.audio_ms)
-                self._transcripts.take(item.id, part, self._listener.seek(utterance), index)
+                self._transcripts.take(item, self._listener.seek(utterance), index)
         if any(part.image is not None for part in item.parts):
             self._metrics.count("pictures", sum(part.image is not None for part in item.parts))
             self._spawn(self._parts.eyes.prepare())

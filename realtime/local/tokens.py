@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from realtime.chat.image_prices import image_price
 from realtime.chat.tokens import ScriptCounter
 from realtime.local.alignment import split_words
-from realtime.local.items import StoredItem
+from realtime.local.items import StoredItem, TokenCounts
 from realtime.wire.openai_messages import Usage, UsageDetails
 
 __all__ = ["count_text", "cut_text", "usage_of"]
@@ -55,19 +55,10 @@ def usage_of(context: Iterable[StoredItem], instructions: str, output: Iterable[
     text = count_text(instructions)
     audio = image = 0
     for item in context:
-        text += ITEM_TOKENS + count_text(item.arguments) + count_text(item.output)
-        for part in item.parts:
-            if part.type == "input_audio":
-                audio += math.ceil(part.audio_ms * INPUT_TOKENS_PER_SECOND / 1000)
-            elif part.image is not None:
-                image += _PICTURES.tokens(part.image.size, part.image.detail)
-            else:
-                text += count_text(part.text)
-    out_text = out_audio = 0
-    for item in output:
-        out_text += count_text(item.name) + count_text(item.arguments)
-        out_text += sum(count_text(part.text) for part in item.parts)
-        out_audio += sum(math.ceil(part.audio_ms * OUTPUT_TOKENS_PER_SECOND / 1000) for part in item.parts)
+        counts = tokens_of(item)
+        text, audio, image = text + counts.text + ITEM_TOKENS, audio + counts.audio, image + counts.image
+    made = [tokens_of(item) for item in output]
+    out_text, out_audio = sum(counts.text for counts in made), sum(counts.audio for counts in made)
     return Usage(
         total_tokens=text + audio + image + out_text + out_audio,
         input_tokens=text + audio + image,
@@ -75,3 +66,23 @@ def usage_of(context: Iterable[StoredItem], instructions: str, output: Iterable[
         input_token_details=UsageDetails(text_tokens=text, audio_tokens=audio, image_tokens=image, cached_tokens=0),
         output_token_details=UsageDetails(text_tokens=out_text, audio_tokens=out_audio),
     )
+
+
+def tokens_of(item: StoredItem) -> TokenCounts:
+    """Tokens of an item; counted once and kept with it."""
+    if item.tokens is None:
+        item.tokens = _count(item)
+    return item.tokens
+
+
+def _count(item: StoredItem) -> TokenCounts:
+    rate = OUTPUT_TOKENS_PER_SECOND if item.role == "assistant" else INPUT_TOKENS_PER_SECOND
+    text = sum(count_text(said) for said in (item.name, item.arguments, item.output))
+    audio = image = 0
+    for part in item.parts:
+        audio += math.ceil(part.audio_ms * rate / 1000)
+        if part.image is not None:
+            image += _PICTURES.tokens(part.image.size, part.image.detail)
+        elif part.type != "input_audio":
+            text += count_text(part.text)
+    return TokenCounts(text=text, audio=audio, image=image)

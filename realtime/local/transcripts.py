@@ -10,7 +10,7 @@ import asyncio
 
 from realtime.errors import BusyError
 from realtime.local.ids import make_id
-from realtime.local.items import StoredPart
+from realtime.local.items import StoredItem
 from realtime.local.listening import Spawn
 from realtime.local.metrics import Metrics
 from realtime.local.output import Send
@@ -51,16 +51,15 @@ class Transcripts:
         while self._waiting:
             await asyncio.wait(set(self._waiting))
 
-    def take(self, item_id: str, part: StoredPart, words: asyncio.Task[Transcript], index: int = 0) -> None:
+    def take(self, item: StoredItem, words: asyncio.Task[Transcript], index: int = 0) -> None:
         """Take the words of a part when they are known.
 
         Args:
-            item_id: The item.
-            part: Its part, whose text the words become.
+            item: The item.
             words: The words, being sought.
             index: The part's place in the item.
         """
-        task = self._spawn(self._take(item_id, part, words, index))
+        task = self._spawn(self._take(item, words, index))
         self._waiting.add(task)
         task.add_done_callback(self._waiting.discard)
 
@@ -70,16 +69,19 @@ class Transcripts:
             self._grown = {item_id: self._grown.get(item_id, "") + delta}
             await self._send_delta(item_id, 0, delta)
 
-    async def _take(self, item_id: str, part: StoredPart, words: asyncio.Task[Transcript], index: int) -> None:
+    async def _take(self, item: StoredItem, words: asyncio.Task[Transcript], index: int) -> None:
+        item_id, part = item.id, item.parts[index]
         try:
             found = await words
         except Exception as error:
             part.transcribed = True
+            item.changed()
             self._metrics.count("failed_transcriptions")
             if self.wanted:
                 await self._send_failed(item_id, index, error)
             return
         part.text, part.transcribed = found.text, True
+        item.changed()
         if not self.wanted:
             return
         grown = self._grown.pop(item_id, "")

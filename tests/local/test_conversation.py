@@ -161,3 +161,13 @@ def test_a_responder_sees_words_pictures_calls_and_results() -> None:
     assert (user.role, user.content, user.images) == (ChatRole.USER, "Look.", (image,))
     assert [(one.name, one.call_id) for one in call.tool_calls] == [("f", "call_1")]
     assert (result.role, result.content, result.tool_call_id, result.tool_name) == (ChatRole.TOOL, "7", "call_1", "f")
+
+
+def test_what_a_responder_sees_is_made_once_and_anew_when_an_item_changes() -> None:
+    conversation = LocalConversation()
+    conversation.add(spoken())
+    (first,) = conversation.messages()
+    assert conversation.messages()[0] is first
+    conversation.truncate("reply", 0, 250)
+    (second,) = conversation.messages()
+    assert (first.content, second.content) == ("One two three four", "One two")

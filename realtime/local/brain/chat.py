@@ -28,6 +28,8 @@ SPOKEN_HINT: Final = (
 OPENING: Final = "Hello."
 """The user's turn where there is none, as chat endpoints want one."""
 MAX_CALL_ID: Final = 32
+MAX_MESSAGES: Final = 200
+"""No more than the newest of a conversation is looked at for what to send."""
 
 
 class ChatResponder:
@@ -86,7 +88,7 @@ class ChatResponder:
 
     def _fitting(self, messages: Sequence[ChatMessage]) -> list[ChatMessage]:
         """As much of the conversation as the model is sent, the newest of it."""
-        kept = self._window.apply(ChatContext(messages)).messages()
+        kept = self._window.apply(ChatContext(messages[-MAX_MESSAGES:])).messages()
         if any(message.role is ChatRole.USER for message in kept):
             return kept
         return [*kept, ChatMessage(role=ChatRole.USER, content=OPENING)]
