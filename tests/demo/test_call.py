@@ -19,9 +19,10 @@ from PIL import Image
 from realtime.chat.context import ChatContext
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.pcm import read_wav
+from tests.local.words import words_of, wrong_words
 
 from .conftest import write_movie
-from .words import transcribe, words_of, wrong_words
+from .words import transcribe
 
 pytestmark = pytest.mark.local
 
@@ -121,20 +122,6 @@ def test_the_screen_told_who_spoke_what_was_seen_and_how_long_it_took(demo_call:
     assert "the context at the end:" in demo_call.printed
 
 
-def test_with_no_file_it_speaks_and_shows_a_scene(
-    run_realtime: Callable[..., subprocess.CompletedProcess[str]], llm_url: str, tmp_path: Path
-) -> None:
-    done = run_realtime("demo", "--model", llm_url, "--out", str(tmp_path / "record"))
-    assert done.returncode == 0, done.stderr
-    context = ChatContext.from_dict(json.loads((tmp_path / "record" / "context.json").read_text(encoding="utf-8")))
-    asked = [message.content for message in _spoken(context, ChatRole.USER)]
-    answers = [message.content for message in _spoken(context, ChatRole.ASSISTANT)]
-    assert len(asked) == 4
-    assert "sign" in asked[0].lower()
-    assert {"fresh", "bread"} <= set(words_of(answers[0])), answers[0]
-    assert any(message.interrupted and message.unheard for message in _spoken(context, ChatRole.ASSISTANT))
-
-
 def test_pictures_beyond_the_budget_are_told_and_gone(
     run_realtime: Callable[..., subprocess.CompletedProcess[str]], llm_url: str, tmp_path: Path
 ) -> None:
@@ -152,15 +139,32 @@ def test_pictures_beyond_the_budget_are_told_and_gone(
     assert sum(bool(item.get("images")) for item in items) == 2
 
 
-def test_ctrl_c_hangs_up_in_good_order_and_the_record_is_written(llm_url: str, tmp_path: Path) -> None:
+def test_with_no_file_it_speaks_and_shows_a_scene_and_ctrl_c_hangs_up_in_good_order(
+    llm_url: str, tmp_path: Path
+) -> None:
+    """The first question of the scene; once its answer was heard, the user hangs up, and the record is written."""
     out = tmp_path / "record"
     command = [sys.executable, "-m", "realtime", "demo", "--model", llm_url, "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as call:
         assert call.stdout is not None
         assert call.stderr is not None
         for line in call.stdout:
-            if "  frame  camera: first" in line:
+            if "was heard to the end" in line:
                 call.send_signal(signal.SIGINT)
         said = call.stderr.read()
+        call.wait(60)
     assert (call.returncode, said) == (0, "")
     assert {path.name for path in out.iterdir()} == {"context.json", "reply.wav", "call.wav", "frames.png"}
+    context = ChatContext.from_dict(json.loads((out / "context.json").read_text(encoding="utf-8")))
+    assert "sign" in _spoken(context, ChatRole.USER)[0].content.lower()
+    (answer,) = _spoken(context, ChatRole.ASSISTANT)
+    assert {"fresh", "bread"} <= set(words_of(answer.content)), answer.content
+
+
+def test_it_hangs_up_when_its_seconds_are_over(
+    run_realtime: Callable[..., subprocess.CompletedProcess[str]], llm_url: str, tmp_path: Path
+) -> None:
+    done = run_realtime("demo", "--model", llm_url, "--out", str(tmp_path / "record"), "--seconds", "0.5")
+    assert done.returncode == 0, done.stderr
+    assert "0.5 s are over" in done.stdout
+    assert (tmp_path / "record" / "frames.png").is_file()

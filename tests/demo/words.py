@@ -1,8 +1,7 @@
-"""Words compared: how many are wrong, and what the embedded recognizer hears in a file."""
+"""What the embedded recognizer hears in a file."""
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -10,29 +9,14 @@ import numpy as np
 import soxr
 
 from realtime.local.recognizer import WhisperRecognizer
+from realtime.local.weights import whisper_tiny
 from realtime.local.workers import FairPool
 from realtime.pcm import read_wav
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text as they are spoken: no case, no punctuation."""
-    return re.findall(r"[a-z0-9']+", text.lower().replace("’", "'"))
-
-
-def wrong_words(said: str, heard: str) -> int:
-    """How many words must be changed, left out or put in to make `heard` of `said`."""
-    left, right = words_of(said), words_of(heard)
-    row = list(range(len(right) + 1))
-    for i, one in enumerate(left, 1):
-        before, row[0] = row[0], i
-        for j, other in enumerate(right, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (one != other))
-    return row[-1]
-
-
 @cache
 def _recognizer() -> WhisperRecognizer:
-    return WhisperRecognizer(FairPool(1), threads=2)
+    return WhisperRecognizer(FairPool(1), whisper_tiny(), threads=2)
 
 
 def transcribe(path: Path) -> str:
