@@ -49,7 +49,7 @@ async def test_a_spoken_turn_through_a_real_peer_connection(human_speech):
     listening: list[asyncio.Task[None]] = []
 
     async def hear(track: Any) -> None:
-        while any((await track.recv()).planes[0]) is False:
+        while not any(bytes((await track.recv()).planes[0])):
             pass
         ears.set()
         while True:
