@@ -131,7 +131,7 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
         "--model",
         default="local",
         metavar="MODEL",
-        help="local (default), openai:…, azure:…, ws://host:port/v1/realtime",
+        help="local (default), openai:…, gemini:…, xai:…, azure:…, ws://host:port/v1/realtime",
     )
     add(
         "--out",

@@ -17,7 +17,7 @@ from aiortc import MediaStreamTrack
 
 from realtime.chat.messages import ChatMessage
 from realtime.chat.window import ContextWindow
-from realtime.core.events import MessageCommitted, SessionEvent
+from realtime.core.events import MessageCommitted
 from realtime.core.settings import FrameSampling
 from realtime.demo.folder import Record, Shelf, prepare_folder, write_folder
 from realtime.demo.log import CallLog, Line
@@ -172,7 +172,7 @@ class _Call:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(bot.close)
             stack.push_async_callback(user.close)
-            group.create_task(self._watch())
+            group.create_task(self._watch(group))
 
             def hear(track: MediaStreamTrack) -> None:
                 if track.kind == "audio":
@@ -245,24 +245,23 @@ class _Call:
         except TimeoutError:
             return
 
-    async def _watch(self) -> None:
-        """Show every event; put the pictures on the shelf."""
+    async def _watch(self, group: asyncio.TaskGroup) -> None:
+        """Show every event; let the pictures be put on the shelf."""
         try:
             async for event in self._session:
                 self._show(self._log.take(event, self._clock.now()))
                 self._happened.set()
-                await self._shelve(event)
+                if isinstance(event, MessageCommitted) and event.message.is_frame:
+                    group.create_task(self._shelve(event.message))
         except RealtimeError as error:  # what ended the session comes after its last event
             self._failed = error
         self._hang_up.set()
 
-    async def _shelve(self, event: SessionEvent) -> None:
-        if isinstance(event, MessageCommitted) and event.message.is_frame:
-            picture = event.message.images[0].data
-            try:
-                await self._pool.run(self._shelf.put, event.message.message_id, picture)
-            except BusyError as error:
-                self._show([self._log.note(f"no thumbnail: {error}", self._clock.now(), "error")])
+    async def _shelve(self, message: ChatMessage) -> None:
+        try:
+            await self._pool.run(self._shelf.put, message.message_id, message.images[0].data)
+        except BusyError as error:
+            self._show([self._log.note(f"no thumbnail: {error}", self._clock.now(), "error")])
 
     def _show(self, lines: Sequence[Line]) -> None:
         self._screen.show(lines, self._budgets())
