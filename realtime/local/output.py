@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypedDict
 
-from realtime.local.alignment import align_words, split_words
+from realtime.local.alignment import TimedWord, align_words, split_words
 from realtime.local.codecs import AudioEncoder, duration_ms
 from realtime.local.conversation import LocalConversation
 from realtime.local.ids import make_id
@@ -37,7 +37,6 @@ from realtime.wire.openai_messages import (
     OutputTextDoneEvent,
     OutputTranscriptDeltaEvent,
     OutputTranscriptDoneEvent,
-    OutputWordsEvent,
     ServerEvent,
 )
 
@@ -183,6 +182,7 @@ class MessageWriter:
         self._splitter = SentenceSplitter()
         self._encoder = AudioEncoder(context.settings.output_format, context.synthesizer.rate_hz)
         self._sent_bytes = 0
+        self._words_to_send: list[TimedWord] = []
 
     async def open(self) -> None:
         """Say that the message and its part began."""
@@ -283,16 +283,7 @@ class MessageWriter:
         self._part.words += timed or [(word, begin) for word in words]
         if not speech.pcm:
             return
-        await context.send(
-            OutputWordsEvent(
-                type="response.output_audio_transcript.words",
-                event_id=make_id("event_"),
-                response_id=context.response_id,
-                item_id=self.item.id,
-                content_index=0,
-                words=timed,
-            )
-        )
+        self._words_to_send += timed
         step = 2 * context.synthesizer.rate_hz * CHUNK_MS // 1000
         for start in range(0, len(speech.pcm), step):
             await self._send_audio(self._encoder.encode(speech.pcm[start : start + step]))
@@ -302,17 +293,19 @@ class MessageWriter:
             return
         context = self._context
         # hot path: five times a second of speech
-        await context.send(
-            OutputAudioDeltaEvent(
-                type="response.output_audio.delta",
-                event_id=make_id("event_"),
-                response_id=context.response_id,
-                item_id=self.item.id,
-                output_index=self._index,
-                content_index=0,
-                delta=encode_base64(data),
-            )
+        event = OutputAudioDeltaEvent(
+            type="response.output_audio.delta",
+            event_id=make_id("event_"),
+            response_id=context.response_id,
+            item_id=self.item.id,
+            output_index=self._index,
+            content_index=0,
+            delta=encode_base64(data),
         )
+        if self._words_to_send:
+            event["words"] = self._words_to_send
+            self._words_to_send = []
+        await context.send(event)
         if not self._sent_bytes:
             context.on_audio()
         self._sent_bytes += len(data)

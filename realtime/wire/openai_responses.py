@@ -254,11 +254,12 @@ class ResponseReader:
             if len(carries) >= _MAX_OPEN:
                 del carries[next(iter(carries))]
             carry = carries[key] = OddByteCarry()
+        events = self._output_words(message) if "words" in message else []
         pcm = carry.push(data, key)
-        if not pcm:
-            return []
-        self.has_spoken = True
-        return [OutputAudio(response_id=response_id, item_id=item_id, content_index=index, pcm=pcm)]
+        if pcm:
+            self.has_spoken = True
+            events.append(OutputAudio(response_id=response_id, item_id=item_id, content_index=index, pcm=pcm))
+        return events
 
     def _delta(self, message: JsonObject, *, spoken: bool) -> list[ModelEvent]:
         return [

@@ -234,10 +234,15 @@ class ContentPartDoneEvent(_OutputEvent):
 
 
 class OutputAudioDeltaEvent(_OutputEvent):
-    """More of a spoken reply, as base64; may decode to an odd number of bytes."""
+    """More of a spoken reply, as base64; may decode to an odd number of bytes.
+
+    `words` is ours, not OpenAI's: the words that begin to sound with this chunk, as in `OutputWordsEvent`. A field of an
+    event that every client knows is ignored by those that do not know it; an event of its own makes some of them fail.
+    """
 
     type: Literal["response.output_audio.delta"]
     delta: str
+    words: NotRequired[list[tuple[str, int]]]
 
 
 class OutputAudioDoneEvent(_OutputEvent):

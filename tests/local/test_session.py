@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from realtime.core.model_events import OutputWords
 from realtime.errors import BusyError
 from realtime.local.parts import ToolCall
 from realtime.local.session import SessionLimits
+from realtime.wire.openai_decode import OpenAIDecoder
 
 from .kit import Client, FlatEyes, ScriptedRecognizer, ScriptedResponder, loud, make_parts, picture, quiet
 
@@ -145,10 +147,8 @@ async def test_a_spoken_turn_has_the_events_of_the_recordings_in_their_order() -
             "conversation.item.input_audio_transcription.completed",
             *REPLY_BEGINS,
             "response.output_audio_transcript.delta",
-            "response.output_audio_transcript.words",
             "response.output_audio.delta",
             "response.output_audio_transcript.delta",
-            "response.output_audio_transcript.words",
             "response.output_audio.delta",
             *SPOKEN_ENDS,
         ]
@@ -177,15 +177,18 @@ async def test_words_are_timed_and_audio_comes_in_short_chunks() -> None:
     async with Client(make_parts(ScriptedResponder("One two three four five. Six seven."))) as client:
         await client.type("go")
         await client.say("response.create")
-        timed = [
-            tuple(word) for event in client.of("response.output_audio_transcript.words") for word in event["words"]
+        deltas = client.of("response.output_audio.delta")
+        assert [delta.get("words") for delta in deltas if "words" in delta] == [
+            [["One", 100], [" two", 200], [" three", 300], [" four", 400], [" five.", 500]],
+            [[" Six", 600], [" seven.", 700]],
         ]
-        assert timed == [
-            ("One", 100), (" two", 200), (" three", 300), (" four", 400), (" five.", 500), (" Six", 600), (" seven.", 700),
-        ]  # fmt: skip
-        sizes = [len(base64.b64decode(event["delta"])) for event in client.of("response.output_audio.delta")]
+        sizes = [len(base64.b64decode(delta["delta"])) for delta in deltas]
         assert sum(sizes) == 700 * 48
         assert max(sizes) <= 200 * 48
+        decoder = OpenAIDecoder()
+        events = [event for delta in client.events for event in decoder.decode(json.dumps(delta))]
+        words = [word for event in events if isinstance(event, OutputWords) for word in event.words]
+        assert "".join(word for word, _end in words) == "One two three four five. Six seven."
 
 
 async def test_without_transcription_no_transcript_is_sent_and_the_words_are_still_used() -> None:

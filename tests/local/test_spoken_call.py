@@ -111,7 +111,7 @@ async def test_a_spoken_turn_is_understood_and_answered_aloud(
     back = Resampler(24_000, 16_000)
     transcript = await recognizer.recognize(np.concatenate([back.push(spoken), back.flush()]), owner="test")
     assert wrong_words(replied, transcript.text) <= 0.15 * len(words_of(replied)) + 1
-    timed = [word for event in call.events if event["type"].endswith("transcript.words") for word in event["words"]]
+    timed = [word for event in call.events for word in event.get("words", [])]
     assert "".join(word for word, _end in timed) == replied
     assert timed[-1][1] <= len(spoken) * 1000 // 24_000 + 1
 
@@ -149,7 +149,7 @@ async def test_speech_during_a_reply_is_heard_and_what_was_not_heard_is_forgotte
     await call.speak(say("My favorite color is dark green."))
     await call.reply()
     item = call.last("response.output_item.done")["item"]
-    words = call.last("response.output_audio_transcript.words")["words"]
+    words = [word for event in call.events for word in event.get("words", [])]
     await call.send("conversation.item.truncate", item_id=item["id"], content_index=0, audio_end_ms=words[2][1])
     await call.receive("conversation.item.truncated")
     await call.speak(say("What did you say?"))
