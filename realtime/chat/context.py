@@ -387,6 +387,8 @@ def _checked(message: ChatMessage, argument: str) -> ChatMessage:
 
 
 def _checked_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent, ...]:
+    if images is not None and not isinstance(images, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ImageError("images", images, "an iterable of ImageContent, such as a list")
     found = () if images is None else tuple(images)
     for image in found:
         if not isinstance(image, ImageContent):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -128,7 +128,7 @@ def test_two_people_saying_yes_are_two_messages_and_no_id_is_never_a_duplicate()
         context.update("", content="no")
 
 
-@pytest.mark.parametrize("images", [["not a picture"], [b"\xff\xd8"], [None], [ImageContent()]])
+@pytest.mark.parametrize("images", [["not a picture"], [b"\xff\xd8"], [None], [ImageContent()], PICTURE, 3])
 def test_pictures_that_are_none_are_refused(images):
     """V7."""
     context = ChatContext.empty()
