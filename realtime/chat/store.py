@@ -169,13 +169,13 @@ class ContextLease:
         """Put a message at the end."""
         return self._held().append(message)
 
-    def insert_after(self, entry: ContextEntry, message: ChatMessage) -> ContextEntry:
-        """Put a message right behind an entry.
+    def insert_after(self, entry: ContextEntry | None, message: ChatMessage) -> ContextEntry:
+        """Put a message right behind an entry; None: at the front.
 
         Raises:
             ArgumentError: The entry is gone.
         """
-        return self._held().insert_after(listed(entry), message)
+        return self._held().insert_after(None if entry is None else listed(entry), message)
 
     def replace(self, entry: ContextEntry, message: ChatMessage) -> None:
         """Put another message in an entry's place.
@@ -196,6 +196,15 @@ class ContextLease:
             ArgumentError: There are none, or the first is gone.
         """
         return self._held().replace_run(entries, message)
+
+    def preceding(self, entry: ContextEntry) -> ContextEntry | None:
+        """The place in front of another; None if that is the first.
+
+        Raises:
+            ArgumentError: The entry is gone.
+        """
+        self._held()
+        return listed(entry).preceding
 
     def entries(self) -> Iterator[ContextEntry]:
         """The entries, oldest first."""

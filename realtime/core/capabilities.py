@@ -62,6 +62,8 @@ class ModelCapabilities:
     """It transcribes the user's speech when asked to."""
     reports_total_usage: bool = True
     """A response's usage counts the whole conversation, not only what the response added."""
+    takes_commits_during_response: bool = True
+    """It takes `CommitAudio` while a response is running; otherwise commits wait for its end and go out as one."""
     cancels_on_barge_in: bool = True
     """It cancels its own response when it hears the user speak (with server turn detection)."""
     context_window: int | None = None

@@ -6,6 +6,8 @@ figures of each turn. Driven by `SessionMachine`. Never ends a reply.
 
 from __future__ import annotations
 
+from collections import deque
+
 from realtime.chat.messages import ChatMessage
 from realtime.core.effects import Effects
 from realtime.core.events import TurnCompleted, TurnLatency
@@ -25,7 +27,7 @@ class Completion:
         self._effects = effects
         self._speech = speech
         self._chain: list[tuple[Reply, list[Place]]] = []
-        self._closed: list[list[tuple[Reply, list[Place]]]] = []
+        self._closed: deque[list[tuple[Reply, list[Place]]]] = deque()
 
     def reply_over(self, reply: Reply, places: list[Place], *, continues: bool) -> None:
         """A reply is over.
@@ -45,16 +47,20 @@ class Completion:
             self._closed.append(self._chain)
             self._chain = []
 
-    def report(self, *, force: bool = False) -> None:
-        """Report each turn whose messages are all visible (at the close: whatever is)."""
+    def report(self, *, force: bool = False) -> bool:
+        """Report each turn whose messages are all visible (at the close: whatever is).
+
+        Returns:
+            Whether one was reported.
+        """
+        reported = False
         while self._closed:
-            chain = self._closed[0]
-            if not force and any(
-                place.message is not None and not place.visible for _, places in chain for place in places
-            ):
-                return
-            self._closed.pop(0)
-            self._effects.emit(self._completed(chain))
+            places = (place for _, places in reversed(self._closed[0]) for place in reversed(places))
+            if not force and any(place.message is not None and not place.visible for place in places):
+                break  # the last is seen last: this looks at one place, nearly always
+            self._effects.emit(self._completed(self._closed.popleft()))
+            reported = True
+        return reported
 
     def _completed(self, chain: list[tuple[Reply, list[Place]]]) -> TurnCompleted:
         first, last = chain[0][0], chain[-1][0]

@@ -38,6 +38,7 @@ class Place:
     """One place in the conversation. Handed out by `History`; its fields are read by everyone, set by `History`."""
 
     __slots__ = (
+        "awaits_result",
         "entry",
         "following",
         "is_new",
@@ -45,7 +46,9 @@ class Place:
         "message",
         "number",
         "preceding",
+        "response_id",
         "round_id",
+        "said_at",
         "settled_at",
         "state",
         "visible",
@@ -64,10 +67,16 @@ class Place:
         """Its place in the context; None if it is not visible or the window trimmed it."""
         self.round_id: str | None = None
         """The response, if it is a tool call or a result: those stay together."""
+        self.response_id: str | None = None
+        """The response that made it, where `begin_reply` marked one."""
         self.settled_at: float | None = None
         """When it became final."""
         self.waits_for_transcript = False
-        """Whether what it waits for is the user's words."""
+        """Whether what it waits for is the user's words, all of which have been said."""
+        self.said_at = 0.0
+        """When the user had said them."""
+        self.awaits_result = False
+        """Whether it is a call that is not answered yet: its result will stand beside it."""
         self.is_new = True
         """False for seeded messages."""
         self.number = 0
@@ -89,7 +98,10 @@ class History:
         self._frontier = self._head
         self._by_item: dict[str, Place] = {}
         self._by_entry: dict[ContextEntry, Place] = {}
+        self._digests: set[ContextEntry] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
+        self._held_back: OrderedDict[Place, None] = OrderedDict()
+        self._reply_end: Place | None = None
         self.visible_count = 0
         """Messages in the history."""
         self.revision = 0
@@ -134,6 +146,7 @@ class History:
             after.preceding = before
         if self._frontier is place:
             self._frontier = before
+        self._held_back.pop(place, None)
         for item_id in place.item_ids:
             self._by_item.pop(item_id, None)
             self._gone[item_id] = None
@@ -157,40 +170,85 @@ class History:
         """The place whose message stands at an entry of the context; None for a digest."""
         return self._by_entry.get(entry)
 
+    def has_entry(self, entry: ContextEntry) -> bool:
+        """Whether an entry is still in the context."""
+        return entry in self._by_entry or entry in self._digests
+
+    def entry_before(self, entry: ContextEntry) -> ContextEntry | None:
+        """The entry of the context in front of another."""
+        return self._lease.preceding(entry)
+
     def digest(self, entries: Sequence[ContextEntry], message: ChatMessage) -> None:
         """A digest takes the place of a run of the context; the history keeps what it digests."""
         for entry in entries:
-            place = self._by_entry.pop(entry, None)
-            if place is not None:
-                place.entry = None
-        self._lease.replace_run(entries, message)
+            self._forget_entry(entry)
+        self._digests.add(self._lease.replace_run(entries, message))
 
     def leave_context_entries(self, entries: Iterable[ContextEntry]) -> None:
         """Entries (digests included) leave the context; the history keeps their messages."""
         leaving = list(entries)
         for entry in leaving:
-            place = self._by_entry.pop(entry, None)
-            if place is not None:
-                place.entry = None
+            self._forget_entry(entry)
         self._lease.remove(leaving)
+
+    @property
+    def has_digest(self) -> bool:
+        """Whether a digest of this session's stands in the context."""
+        return bool(self._digests)
+
+    def trimmed_units(self) -> Iterator[list[Place]]:
+        """What is visible and not in the context, newest first, whole tool rounds; frames are left out."""
+        place: Place | None = self._frontier
+        while place is not None and place is not self._head:
+            unit = [place]
+            before = place.preceding
+            while place.round_id is not None and before is not None and before.round_id == place.round_id:
+                unit.append(before)
+                before = before.preceding
+            if all(one.entry is None and one.message is not None and not one.message.is_frame for one in unit):
+                yield unit
+            place = before
+
+    def come_back(self, places: Iterable[Place]) -> None:
+        """Trimmed messages stand in the context again, where they stood."""
+        coming = set(places)
+        behind: ContextEntry | None = None
+        for place in self.places() if coming else ():
+            if place in coming and place.message is not None:
+                place.entry = self._lease.insert_after(behind, place.message)
+                self._by_entry[place.entry] = place
+            behind = place.entry or behind
+
+    def _forget_entry(self, entry: ContextEntry) -> None:
+        self._digests.discard(entry)
+        place = self._by_entry.pop(entry, None)
+        if place is not None:
+            place.entry = None
 
     def was_here(self, item_id: str) -> bool:
         """Whether an item had a place that is gone."""
         return item_id in self._gone
 
-    def reserve(self, item_id: str, *, behind: str | None = None, at_end: bool = True) -> Place:
+    def reserve(
+        self, item_id: str, *, behind: str | None = None, at_end: bool = True, is_output: bool = False
+    ) -> Place:
         """Give an item its place; one that has a place keeps it.
 
         Args:
             item_id: The item.
             behind: The item that it stands behind; None with `at_end=False`: at the front.
             at_end: The provider did not say; it stands at the end.
+            is_output: The model made it: it stands within the reply that `begin_reply` marked, if one is.
         """
         place = self._by_item.get(item_id)
         if place is not None:
             return place
         place = Place((item_id,))
         after = self._tail
+        if is_output and at_end and self._reply_end is not None:
+            assert self._reply_end.preceding is not None
+            after = self._reply_end.preceding
+            place.response_id = self._reply_end.response_id
         if not at_end:
             after = self._head if behind is None else self._by_item.get(behind, self._tail)
             while (
@@ -214,13 +272,45 @@ class History:
             return
         place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
         place.waits_for_transcript = False
+        if message is not None:
+            self._held_back[place] = None
 
-    def add_result(self, call: Place, message: ChatMessage) -> Place:
+    def begin_reply(self, response_id: str) -> Place:
+        """Mark the end of a reply that is being made: what the model makes stands before it, all else that comes behind.
+
+        Only for providers that do not say where an item joined (H3). Nothing behind the mark is shown before it is settled.
+        """
+        mark = self._reply_end = Place(())
+        mark.response_id = response_id
+        self._link(mark, self._tail)
+        return mark
+
+    def end_reply(self, mark: Place) -> None:
+        """The marked reply is over."""
+        if self._reply_end is mark:
+            self._reply_end = None
+        self.settle(mark, None)
+
+    def move_before(self, place: Place, other: Place) -> None:
+        """A place that is not shown yet stands before another that is not shown either."""
+        assert not place.visible
+        assert not other.visible
+        assert place.preceding is not None
+        place.preceding.following = place.following
+        if place.following is None:
+            self._tail = place.preceding
+        else:
+            place.following.preceding = place.preceding
+        assert other.preceding is not None
+        self._link(place, other.preceding)
+
+    def add_result(self, call: Place, message: ChatMessage, item_ids: tuple[str, ...]) -> Place:
         """Put a tool's result right behind the response that called it, in the order of its calls.
 
         Args:
             call: The place of the call.
             message: The result.
+            item_ids: The provider's items that it becomes.
         """
         after = call
         # behind every call of the round, and behind the results of earlier calls
@@ -235,10 +325,11 @@ class History:
                 calls_after |= set(probe.item_ids) | _call_ids(probe)
             after = probe
             probe = probe.following
-        place = Place((message.message_id,) if message.message_id else ())
+        place = Place(item_ids)
         place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
-        place.round_id = call.round_id
+        place.round_id, place.response_id = call.round_id, call.response_id
         self._link(place, after)
+        self._held_back[place] = None
         if after.visible:
             self._show(place, behind=after)
             if self._frontier is after:
@@ -289,6 +380,7 @@ class History:
     def _show(self, place: Place, *, behind: Place | None) -> None:
         assert place.message is not None
         place.visible = True
+        self._held_back.pop(place, None)
         self.visible_count += 1
         self.revision += 1
         if behind is None:
@@ -304,13 +396,10 @@ class History:
         blocker = self._frontier.following
         if blocker is None or not blocker.waits_for_transcript:
             return None
-        behind = blocker.following
-        earliest: float | None = None
-        while behind is not None:
-            if behind.settled_at is not None and behind.message is not None:
-                earliest = behind.settled_at if earliest is None else min(earliest, behind.settled_at)
-            behind = behind.following
-        return None if earliest is None else earliest + TRANSCRIPT_PATIENCE_SECONDS
+        earliest = next(iter(self._held_back), None)  # they came in the order of their times
+        if earliest is None or earliest.settled_at is None:
+            return None
+        return max(earliest.settled_at, blocker.said_at) + TRANSCRIPT_PATIENCE_SECONDS
 
     @property
     def blocker(self) -> Place | None:
@@ -342,16 +431,18 @@ class History:
         return [place.message for place in self.places() if place.message is not None and place.is_new]
 
     def oldest_unit(self) -> list[Place]:
-        """The oldest visible message, with its whole tool round if it is of one."""
+        """The oldest visible message, with its whole tool round if it is of one; a round with an open call stays."""
         first = self._head.following
-        if first is None or not first.visible:
-            return []
-        unit = [first]
-        following = first.following
-        while first.round_id is not None and following is not None and following.round_id == first.round_id:
-            unit.append(following)
-            following = following.following
-        return unit
+        while first is not None and first.visible:
+            unit = [first]
+            following = first.following
+            while first.round_id is not None and following is not None and following.round_id == first.round_id:
+                unit.append(following)
+                following = following.following
+            if not any(place.awaits_result for place in unit):
+                return unit
+            first = following
+        return []
 
 
 def _call_ids(place: Place) -> set[str]:

@@ -124,6 +124,7 @@ class InputAudio:
         """Samples received since the last commit or clear (push-to-talk, behaviour.md T6)."""
         self.reports_boundaries = reports_boundaries
         self._turn_open = False
+        self._taken_since_mark = 0
         self._arrived = 0
 
     # -- the lane ---------------------------------------------------------------------------------------------------
@@ -140,8 +141,9 @@ class InputAudio:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes kept for a replay (they may be shared with the live recording)."""
-        return len(self.replay) * 2
+        """Bytes kept for a replay, but for those that are in the live recording too: they are held once."""
+        shared_from = self.live.start if len(self.live) else self.replay.end
+        return 2 * max(0, min(shared_from, self.replay.end) - self.replay.start)
 
     def push(self, pcm: bytes) -> None:  # hot path: 25–50 times a second
         """Queue audio; the oldest waiting audio is dropped if the lane is full."""
@@ -152,12 +154,16 @@ class InputAudio:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        for index, entry in enumerate(self._lane):
-            if isinstance(entry, bytes):
-                del self._lane[index]
-                self._lane_samples -= len(entry) // 2
-                self.dropped += len(entry) // 2
-                return
+        """The oldest audio goes, and with the last of a turn its commit: there is nothing left to commit."""
+        kept: list[CommitAudio | ClearAudio] = []
+        while not isinstance(entry := self._lane.popleft(), bytes):
+            kept.append(entry)
+        self._lane_samples -= len(entry) // 2
+        self.dropped += len(entry) // 2
+        is_next_empty = bool(kept) or not self._taken_since_mark
+        if is_next_empty and self._lane and isinstance(self._lane[0], CommitAudio):
+            self._lane.popleft()
+        self._lane.extendleft(reversed(kept))
 
     def mark(self, command: CommitAudio | ClearAudio) -> None:
         """Queue a commit or a clear behind the audio before it."""
@@ -174,11 +180,13 @@ class InputAudio:
             return None
         entry = self._lane.popleft()
         if not isinstance(entry, bytes):
+            self._taken_since_mark = 0
             if isinstance(entry, ClearAudio):
                 self.replay.clear()
                 self.live.clear()
             return entry
         self._lane_samples -= len(entry) // 2
+        self._taken_since_mark += len(entry) // 2
         self.sent += len(entry) // 2
         self.replay.append(entry)
         self.replay.keep_last(min(self._replay_bound, self._replay_needed()))
@@ -240,7 +248,7 @@ class InputAudio:
         if unheard:
             self._lane.appendleft(unheard)
             self._lane_samples += len(unheard) // 2
-        self.sent = self._arrived = 0
+        self.sent = self._arrived = self._taken_since_mark = 0
         self.replay.clear(at=0)
         self.live.clear(at=0)
         while self._lane_samples > max(self._lane_bound, self._replay_bound):

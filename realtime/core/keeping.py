@@ -6,6 +6,7 @@ parts, whenever something was added. Never decides what is too much: the budgets
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -33,15 +34,24 @@ class Keeping:
         *,
         retention: Retention,
         capabilities: ModelCapabilities,
-        memory_limit_bytes: int | None,
+        tokens_of: Callable[[ChatMessage], int],
         history: History,
         ledger: Ledger,
         effects: Effects,
     ) -> None:
-        """Start with nothing kept."""
+        """Start with nothing kept.
+
+        Args:
+            retention: The budgets.
+            capabilities: What the model can do.
+            tokens_of: What a message costs in the window.
+            history: Where the messages stand.
+            ledger: What the provider has.
+            effects: Where events and commands go.
+        """
         self._retention = retention
         self._capabilities = capabilities
-        self._memory_limit = memory_limit_bytes
+        self._tokens_of = tokens_of
         self._history = history
         self._ledger = ledger
         self._effects = effects
@@ -55,6 +65,12 @@ class Keeping:
         """Pictures evicted so far."""
         self.evicted_audio = 0
         """Recordings evicted so far."""
+        self.bound_memory: Callable[[], None] = _nothing
+        """Called when something was added: the hard cap's (`realtime.core.memory`)."""
+
+    def use(self, capabilities: ModelCapabilities) -> None:
+        """Another model answers from now on."""
+        self._capabilities = capabilities
 
     @property
     def keeps_output_audio(self) -> bool:
@@ -95,6 +111,20 @@ class Keeping:
             self.image_bytes += image.byte_length
         self.bound_memory()
 
+    def evict_oldest_picture(self, incoming: str | None) -> bool:
+        """For the memory cap: the oldest picture leaves, unless only the newest of each source are left.
+
+        Args:
+            incoming: A newer picture of this source is about to come.
+
+        Returns:
+            False if none may leave.
+        """
+        place = self.images.oldest_but_newest_of_source(incoming)
+        if place is not None:
+            self._evict_picture(place, "memory_limit")
+        return place is not None
+
     def _evict_picture(self, place: Place, reason: Literal["image_budget", "memory_limit"]) -> None:
         message = place.message
         if message is None or not message.images:
@@ -103,19 +133,23 @@ class Keeping:
         self.image_bytes -= message.images[0].byte_length
         left = _without(message, message.images[1:])
         if left is not None:
+            if place.entry is not None and place.item_ids:
+                tokens = self._tokens_of(message) - self._tokens_of(replace(message, images=message.images[1:]))
+                self._ledger.lost_picture(place.item_ids[0], tokens)
             self._history.change(place, left)
             if place.visible:
                 self._effects.emit(MessageChanged(message=left, reason=reason))
             return
-        self._forget_at_provider(place)
+        self._forget_at_provider(place, message)
         visible = place.visible
         self._history.remove(place)
         place.message = None
         if visible:
             self._effects.emit(MessagesRemoved(message_ids=(message.message_id,), reason=reason))
 
-    def _forget_at_provider(self, place: Place) -> None:
-        """A picture left here: delete it there too (R4), or remember that the provider still holds it (W5)."""
+    def _forget_at_provider(self, place: Place, message: ChatMessage) -> None:
+        """A message left here: delete it there too (R4), or remember that the provider still holds it (W5)."""
+        tokens = self._tokens_of(message)
         for item_id in place.item_ids:
             if item_id not in self._ledger:
                 continue
@@ -123,7 +157,8 @@ class Keeping:
                 self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
                 self._ledger.remove(item_id)
             else:
-                self._ledger.mark_gone(item_id)
+                self._ledger.mark_gone(item_id, tokens)
+                tokens = 0
 
     # -- audio ------------------------------------------------------------------------------------------------------
 
@@ -132,11 +167,23 @@ class Keeping:
         self.audio.add(place, samples, is_input=is_input)
         self.bound_audio()
 
+    def add_recording(self, place: Place) -> None:
+        """A message with a recording of the application's own got its place: it counts as any other."""
+        message = place.message
+        if message is not None and message.audio is not None:
+            audio = message.audio
+            self.audio.add_recording(place, duration_ms=audio.duration_ms, byte_length=audio.byte_length)
+            self.bound_audio()
+
     def bound_audio(self) -> None:
         """Bring audio back within its seconds."""
         for place in self.audio.excess():
             self._evict_audio(place, "audio_budget")
         self.bound_memory()
+
+    def evict_oldest_audio(self) -> None:
+        """For the memory cap: the oldest finished recording leaves."""
+        self._evict_audio(self.audio.pop_oldest(), "memory_limit")
 
     def _evict_audio(self, place: Place, reason: Literal["audio_budget", "memory_limit"]) -> None:
         message = place.message
@@ -155,29 +202,6 @@ class Keeping:
         """Bytes of audio kept, turns in progress included."""
         return self.audio.bytes_kept + self.audio.live_bytes
 
-    def bound_memory(self) -> None:
-        """R5: under a hard cap the oldest audio goes first, then pictures but the newest of each source."""
-        if self._memory_limit is None:
-            return
-        while self.used_bytes > self._memory_limit and self.audio.has_finished:
-            self._evict_audio(self.audio.pop_oldest(), "memory_limit")
-        while self.used_bytes > self._memory_limit:
-            place = self.images.oldest_but_newest_of_source()
-            if place is None:
-                break
-            self._evict_picture(place, "memory_limit")
-        if self.used_bytes > self._memory_limit:
-            self._effects.outbox.drop_pictures()
-
-    @property
-    def used_bytes(self) -> int:
-        """What the cap is about: pictures, audio and what waits for the socket."""
-        return self.image_bytes + self.audio_bytes + self._effects.outbox.queued_bytes
-
-    def has_room_for(self, byte_length: int) -> bool:
-        """Whether one more picture of this size fits under the cap."""
-        return self._memory_limit is None or self.used_bytes + byte_length <= self._memory_limit
-
     def bound_history(self) -> None:
         """`max_history_messages`: the oldest whole units leave."""
         while self._history.visible_count > self._retention.max_history_messages:
@@ -192,17 +216,24 @@ class Keeping:
         for place in places:
             message = place.message
             if message is not None:
-                ids.append(message.message_id)
-                if message.images:
-                    counted = self.images.forget(place)
-                    self.image_bytes -= sum(image.byte_length for image in message.images[-counted:]) if counted else 0
-                if message.audio is not None:
-                    self.audio.forget(place)
-            self._forget_at_provider(place)
+                if place.visible:
+                    ids.append(message.message_id)
+                counted = self.images.forget(place)
+                self.image_bytes -= sum(image.byte_length for image in message.images[-counted:]) if counted else 0
+                self.audio.forget(place)
+                if reason == "rejected":
+                    for item_id in place.item_ids:
+                        self._ledger.remove(item_id)
+                else:
+                    self._forget_at_provider(place, message)
             self._history.remove(place)
             place.message = None
         if ids:
             self._effects.emit(MessagesRemoved(message_ids=tuple(ids), reason=reason))
+
+
+def _nothing() -> None:
+    """No cap."""
 
 
 def _without(message: ChatMessage, kept: tuple[ImageContent, ...]) -> ChatMessage | None:

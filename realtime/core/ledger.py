@@ -1,7 +1,7 @@
 """What the provider's conversation holds, apart from what we keep (behaviour.md W5).
 
-Owns: the item ids that the provider has, the tokens we think they cost, and which pictures it still holds though they are
-gone here. Driven by `SessionMachine`. Never sends.
+Owns: the item ids that the provider has, and what it still holds though it is gone here, with its tokens: whole items, and
+pictures of items whose words are still here. Driven by `SessionMachine`. Never sends.
 """
 
 from __future__ import annotations
@@ -10,17 +10,21 @@ from collections import OrderedDict
 
 __all__ = ["Ledger"]
 
+_MOST_ITEMS = 20_000
+"""Items that are remembered; of a conversation longer than any model's window the oldest are forgotten."""
+
 
 class Ledger:
     """The provider's items, oldest first."""
 
     def __init__(self) -> None:
         """An empty conversation."""
-        self._items: OrderedDict[str, int] = OrderedDict()
+        self._items: OrderedDict[str, None] = OrderedDict()
         self._gone_here: OrderedDict[str, int] = OrderedDict()
+        self._pictures: dict[str, int] = {}
         self._restored: set[str] = set()
         self.gone_tokens = 0
-        """Tokens of items that the provider has and the context has not."""
+        """Tokens that the provider has and the context has not."""
 
     def __contains__(self, item_id: object) -> bool:
         """Whether the provider has an item."""
@@ -30,27 +34,34 @@ class Ledger:
         """How many items the provider has."""
         return len(self._items)
 
-    def add(self, item_id: str, tokens: int = 0, *, is_restored: bool = False) -> None:
-        """The provider has an item of this cost; a cost that was 0 may become known later."""
-        self._items[item_id] = self._items.get(item_id, 0) or tokens
+    def add(self, item_id: str, *, is_restored: bool = False) -> None:
+        """The provider has an item."""
+        self._items.setdefault(item_id)
         if is_restored:
             self._restored.add(item_id)
+        while len(self._items) > _MOST_ITEMS:
+            self.remove(next(iter(self._items)))
 
     def is_spoken(self, item_id: str) -> bool:
         """Whether the provider has an item as it was spoken: one that was restored is text there, whatever it was."""
         return item_id in self._items and item_id not in self._restored
 
     def remove(self, item_id: str) -> None:
-        """The provider has deleted an item, or was told to."""
+        """The provider has deleted an item, was told to, or never had it."""
         self._items.pop(item_id, None)
         self._restored.discard(item_id)
-        self.gone_tokens -= self._gone_here.pop(item_id, 0)
+        self.gone_tokens -= self._gone_here.pop(item_id, 0) + self._pictures.pop(item_id, 0)
 
-    def mark_gone(self, item_id: str) -> None:
+    def mark_gone(self, item_id: str, tokens: int) -> None:
         """An item left the context while the provider keeps it."""
-        tokens = self._items.get(item_id)
-        if tokens is not None and item_id not in self._gone_here:
+        if item_id in self._items and item_id not in self._gone_here:
             self._gone_here[item_id] = tokens
+            self.gone_tokens += tokens
+
+    def lost_picture(self, item_id: str, tokens: int) -> None:
+        """A picture left a message of the context while the provider keeps it in its item."""
+        if item_id in self._items:
+            self._pictures[item_id] = self._pictures.get(item_id, 0) + tokens
             self.gone_tokens += tokens
 
     def oldest_gone(self) -> str | None:
@@ -67,4 +78,5 @@ class Ledger:
         self._items.clear()
         self._restored.clear()
         self._gone_here.clear()
+        self._pictures.clear()
         self.gone_tokens = 0

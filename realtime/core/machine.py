@@ -10,44 +10,34 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from realtime.chat.context import ChatContext
-from realtime.chat.messages import AgentHandoff, AudioContent, ChatMessage, ChatRole, ImageContent
+from realtime.chat.messages import AgentHandoff, AudioContent, ImageContent
 from realtime.core import model_events as reported
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import (
     ClearAudio,
-    CommitAudio,
-    ConfigureSession,
     CreateItem,
     CreateResponse,
-    DropHeldFrame,
     EndSession,
     LinkCommand,
     LocalCommand,
-    SwitchAgent,
 )
-from realtime.core.events import (
-    ErrorReported,
-    FrameSkipped,
-    HandedOff,
-    SessionEnded,
-    SessionEvent,
-    SkipReason,
-    TrackEnded,
-)
+from realtime.core.events import ErrorReported, HandedOff, SessionEnded, SessionEvent, TrackEnded
 from realtime.core.floor import Floor
 from realtime.core.outgoing import as_messages
 from realtime.core.parts import Parts
+from realtime.core.reading import MachineReading
 from realtime.core.reconnection import Reconnection
+from realtime.core.responding import Responding
 from realtime.core.sampling import FrameFacts, FrameVerdict
 from realtime.core.settings import Agent, SessionSettings, ToolSpec
-from realtime.core.statistics import MachineStatistics, collect
-from realtime.core.turn import ResponseState, Wish
+from realtime.core.showing import Showing
+from realtime.core.turn import Wish
 from realtime.errors import LinkLost, RealtimeError, SessionClosed, UsageLimitExceeded
 
 __all__ = ["SessionMachine"]
 
 
-class SessionMachine:
+class SessionMachine(MachineReading):
     """One session. Every feed and every act takes `now`, in seconds of the session's clock."""
 
     def __init__(
@@ -74,9 +64,18 @@ class SessionMachine:
             UserError: The context belongs to another session.
         """
         self.context = context
-        self._parts = Parts(settings, capabilities, context, make_id=make_id, wall_offset=wall_offset, now=now)
-        self._floor = Floor(self._parts)
-        self._reconnection = Reconnection(self._parts, self._floor)
+        self._parts = Parts(
+            settings,
+            capabilities,
+            context,
+            make_id=make_id,
+            wall_offset=wall_offset,
+            now=now,
+        )
+        self._showing = Showing(self._parts)
+        self._responding = Responding(self._parts)
+        self._floor = Floor(self._parts, showing=self._showing, responding=self._responding)
+        self._reconnection = Reconnection(self._parts, self._responding)
         self._is_closed = False
 
     # == drain ==========================================================================================================
@@ -91,28 +90,14 @@ class SessionMachine:
 
     def next_link_command(self, *, now: float) -> LinkCommand | None:  # hot path: every wire message
         """The next thing to send, pulled when the socket is writable: control before audio before pictures."""
+        if self._is_closed:
+            return None
         self._parts.effects.now = max(now, self._parts.effects.now)
-        max_age = self._parts.settings.sampling.max_age_seconds
-        while (picture := self._parts.outbox.peek_picture()) is not None:
-            is_stale = picture.captured_at is not None and now - picture.captured_at > max_age
-            if not is_stale and not self._parts.limits.images_are_spent:
-                break
-            self._parts.outbox.drop_picture(picture)
-            self._parts.outgoing.skip_frame(picture, "stale" if is_stale else "image_limit")
+        self._showing.drop_late()
         command = self._parts.outbox.take()
         if command is not None and self._parts.settings.retention.keeps_input_audio:
             self._parts.keeping.bound_audio()
         return command
-
-    @property
-    def control_waiting(self) -> int:
-        """Control commands that wait for the socket."""
-        return self._parts.outbox.control_depth
-
-    @property
-    def has_link_command(self) -> bool:
-        """Whether `next_link_command` may have something."""
-        return self._parts.outbox.has_waiting()
 
     # == timer ==========================================================================================================
 
@@ -122,7 +107,7 @@ class SessionMachine:
             return None
         moments = (
             self._parts.history.patience_ends(),
-            self._floor.hold_wish_until,
+            self._responding.deadline,
             self._parts.limits.ends_at,
             self._parts.barge_in.resumes_at,
         )
@@ -138,12 +123,10 @@ class SessionMachine:
             assert blocker is not None
             self._parts.speech.give_up(blocker)
             self._parts.history.advance()
-        if self._floor.hold_wish_until is not None and self._floor.hold_wish_until <= now:
-            self._floor.hold_wish_until = None
+        self._responding.time_passed()
         resumes_at = self._parts.barge_in.resumes_at
         if resumes_at is not None and resumes_at <= now:
             self._parts.barge_in.resume()
-        self._parts.limits.time_passed(now)
         self._finish()
 
     # == feed: the model ================================================================================================
@@ -167,23 +150,16 @@ class SessionMachine:
             return
         self._parts.effects.now = now
         self._parts.input_audio.push(pcm)
+        self._parts.memory.bound()
 
     def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
         """A frame of a camera or a screen: what should become of it."""
         if self._is_closed or not self._parts.capabilities.supports_image_input:
             return FrameVerdict(action="drop", skip_reason="closed")
         self._parts.effects.now = now
-        if self._parts.limits.images_are_spent:
-            return FrameVerdict(action="drop", skip_reason="image_limit")
-        verdict = self._parts.sampler.receive(facts, now=now)
-        if verdict.action == "keep":
-            assert verdict.keep_reason is not None
-            self._floor.frame_reasons[facts.source, facts.frame_id] = (verdict.keep_reason, facts)
-        elif verdict.skip_reason not in (None, "not_due"):
-            assert verdict.skip_reason is not None
-            self._parts.effects.emit(
-                FrameSkipped(source=facts.source, reason=verdict.skip_reason, captured_at=facts.captured_at)
-            )
+        verdict = self._showing.receive_frame(facts, now=now)
+        if verdict.action == "drop":
+            self._end_if_limited()
         return verdict
 
     def receive_image(
@@ -196,28 +172,10 @@ class SessionMachine:
         now: float,
     ) -> None:
         """A kept frame was encoded, or could not be (`image` None: `error`, or a newer one took its place)."""
+        if self._is_closed:
+            return
         self._parts.effects.now = now
-        reason, facts = self._floor.frame_reasons.pop((source, frame_id), (None, None))
-        if self._is_closed or reason is None or facts is None:
-            return
-        if image is None:
-            skipped: SkipReason = "encode_failed" if error is not None else "replaced"
-            self._parts.effects.emit(FrameSkipped(source=source, reason=skipped, captured_at=facts.captured_at))
-            if error is not None:
-                self._parts.effects.emit(ErrorReported(error=error, where=f"track {source}"))
-            return
-        if not self._parts.keeping.has_room_for(image.byte_length):
-            self._parts.effects.emit(FrameSkipped(source=source, reason="image_limit", captured_at=facts.captured_at))
-            return
-        message = ChatMessage(
-            ChatRole.USER,
-            "",
-            self._parts.effects.new_id(),
-            images=(image,),
-            created_at=self._parts.effects.wall - (now - facts.captured_at),
-            source=source,
-        )
-        self._parts.outgoing.send_frame(message, captured_at=facts.captured_at, reason=reason)
+        self._showing.receive_image(source=source, frame_id=frame_id, image=image, error=error)
         self._finish()
 
     def receive_voice_activity(self, *, speaking: bool, at_ms: int, now: float) -> None:
@@ -226,7 +184,7 @@ class SessionMachine:
         if speaking:
             self._parts.sampler.speech_began()
         else:
-            self._floor.release_held(now - max(0, self._parts.input_audio.sent_ms - at_ms) / 1000)
+            self._showing.release_held(now - max(0, self._parts.input_audio.sent_ms - at_ms) / 1000)
 
     def receive_played(self, reply_id: str, played_ms: int, *, finished: bool = False, now: float) -> None:
         """The listener has heard a reply up to a position; `finished`: all of it. Hot path: 50 a second."""
@@ -235,7 +193,7 @@ class SessionMachine:
         self._parts.effects.now = now
         reply = self._parts.replies.receive_played(reply_id, played_ms, finished=finished)
         if finished and reply is not None:
-            self._floor.end_reply_if_over(reply)
+            self._responding.end_reply_if_over(reply)
             self._finish()
 
     def receive_track_ended(self, source: str, kind: str, error: BaseException | None = None, *, now: float) -> None:
@@ -243,10 +201,7 @@ class SessionMachine:
         self._parts.effects.now = now
         if self._is_closed:
             return
-        for frame_id in self._parts.sampler.forget(source):
-            self._parts.effects.do(
-                DropHeldFrame(command_id=self._parts.effects.new_id(), source=source, frame_id=frame_id)
-            )
+        self._showing.source_ended(source)
         self._parts.effects.emit(TrackEnded(source=source, kind=kind, error=error))
 
     # == feed: tools and summaries ======================================================================================
@@ -265,11 +220,12 @@ class SessionMachine:
         if self._is_closed:
             return
         self._parts.effects.now = now
-        call = self._parts.tools.output(call_id, output, is_error=is_error, images=images)
+        shown = self._showing.admit_pictures(images) if self._parts.tools.find(call_id) is not None else ()
+        call = self._parts.tools.output(call_id, output, is_error=is_error, images=shown)
         if call is not None:
             if error is not None:
                 self._parts.effects.emit(ErrorReported(error=error, where=f"tool {call.name}"))
-            self._floor.follow_up(call.response_id, self._parts.replies.find(call.response_id))
+            self._responding.follow_up(call.response_id, self._parts.replies.find(call.response_id))
         self._finish()
 
     def receive_approval(self, call_id: str, ok: bool, *, now: float) -> bool:
@@ -278,7 +234,7 @@ class SessionMachine:
         call = self._parts.tools.find(call_id)
         known = not self._is_closed and self._parts.tools.approve(call_id, ok=ok)
         if known and call is not None and not ok:
-            self._floor.follow_up(call.response_id, self._parts.replies.find(call.response_id))
+            self._responding.follow_up(call.response_id, self._parts.replies.find(call.response_id))
         self._finish()
         return known
 
@@ -316,7 +272,7 @@ class SessionMachine:
         if isinstance(command, CreateItem):
             self._parts.outgoing.reject(command, str(error))
         if isinstance(command, CreateResponse):
-            self._floor.refused(command, "")
+            self._responding.refused(command, "")
         self._parts.effects.emit(ErrorReported(error=error, where="link"))
         self._finish()
 
@@ -367,22 +323,37 @@ class SessionMachine:
     # == act ============================================================================================================
 
     def send(
-        self, content: Sequence[str | ImageContent | AudioContent], *, respond: bool | None, now: float
+        self,
+        content: Sequence[str | ImageContent | AudioContent],
+        *,
+        respond: bool | None,
+        source: str = "",
+        now: float,
     ) -> list[str]:
         """Send text, pictures and recordings as the user's; see `RealtimeSession.send`.
+
+        Args:
+            content: What to send.
+            respond: Whether a response is wanted; None: if there is text.
+            source: The camera or screen that a picture alone is a frame of (H8).
+            now: The present moment.
 
         Returns:
             The ids of the messages that they become.
         """
         self._begin(now)
-        messages = as_messages(content, make_id=self._parts.effects.new_id, wall=self._parts.effects.wall)
+        messages = as_messages(
+            content, make_id=self._parts.effects.new_id, wall=self._parts.effects.wall, source=source
+        )
         for message in messages:
-            self._parts.outgoing.send(message)
+            allowed = self._showing.admit(message)
+            if allowed is not None:
+                self._parts.outgoing.send(allowed)
         has_text = any(message.content for message in messages)
         if has_text or respond:
             self._parts.tools.new_turn()
         if has_text if respond is None else respond:
-            self._floor.basis = now
+            self._responding.basis = now
             self._parts.slot.wish(Wish())
         self._finish()
         return [message.message_id for message in messages]
@@ -392,8 +363,7 @@ class SessionMachine:
         self._begin(now)
         if self._parts.input_audio.since_commit == 0:
             return False
-        self._parts.outbox.put(CommitAudio(command_id=self._parts.effects.new_id()))
-        self._parts.tools.new_turn()
+        self._responding.commit_audio()
         return True
 
     def clear_audio(self, *, now: float) -> None:
@@ -404,25 +374,17 @@ class SessionMachine:
     def create_response(self, *, instructions: str | None = None, now: float) -> None:
         """Ask for a response; while one is running the wish waits, and several fold into one (T1)."""
         self._begin(now)
-        if self._floor.basis is None:
-            self._floor.basis = now
+        if self._responding.basis is None:
+            self._responding.basis = now
         self._parts.slot.wish(Wish(instructions=instructions))
         self._finish()
 
     def interrupt(self, *, played_ms: int | None = None, now: float) -> bool:
         """Stop the reply; False if there is none."""
         self._begin(now)
-        open_replies = self._parts.replies.open_replies()
-        for reply in open_replies:
-            self._floor.cut(reply, cause="interrupt", played_ms=played_ms)
-        if self._parts.slot.state is ResponseState.RUNNING:
-            self._floor.cancel_response()
-        elif self._parts.slot.state is ResponseState.REQUESTED:
-            self._floor.cancel_on_start = True
-        self._parts.slot.forget_wish()
-        self._parts.completion.close_chain()
+        was_speaking = self._responding.interrupt(played_ms)
         self._finish()
-        return bool(open_replies)
+        return was_speaking
 
     def look(self, source: str | None = None, *, now: float) -> None:
         """The next frame is wanted, whatever the schedule."""
@@ -430,14 +392,22 @@ class SessionMachine:
         self._parts.sampler.look(source)
 
     def hand_off(self, agent: Agent, tools: Sequence[ToolSpec], *, reason: str = "", now: float) -> AgentHandoff:
-        """Another agent takes the same conversation."""
+        """Another agent takes the same conversation; one with another model, once the running response is over.
+
+        Args:
+            agent: Who speaks from now on. With a model of its own the link is made anew; None: the session's.
+            tools: The agent's tools.
+            reason: Why, for the record.
+            now: The present moment.
+        """
         self._begin(now)
         handoff = AgentHandoff(agent.id, self._parts.agent.id, reason, self._parts.effects.new_id())
         self._parts.lease.add_handoff(handoff)
+        is_elsewhere = agent.model is not self._parts.agent.model
         self._parts.agent, self._parts.tool_specs = agent, tuple(tools)
         self._parts.tools.use(tools)
-        if agent.model is not None:
-            self._parts.effects.do(SwitchAgent(command_id=self._parts.effects.new_id(), agent=agent))
+        if is_elsewhere:
+            self._responding.switch()
         elif self._parts.outbox.is_open:
             self._parts.outbox.put(self._reconnection.configuration())
         self._parts.effects.emit(HandedOff(handoff=handoff))
@@ -466,14 +436,14 @@ class SessionMachine:
         shown = self._parts.history.advance()
         if shown:
             self._parts.keeping.bound_history()
-        reported_before = len(self._parts.effects.events)
-        self._parts.completion.report()
-        if len(self._parts.effects.events) > reported_before:
+        is_turn_over = self._parts.completion.report()
+        if shown or is_turn_over:
             self._parts.trimming.apply()
-        self._floor.pursue_wish()
+        self._responding.pursue_wish()
         self._end_if_limited()
 
     def _end_if_limited(self) -> None:
+        self._parts.limits.time_passed(self._parts.effects.now)
         breach = self._parts.limits.breach()
         if breach is not None and not self._parts.slot.is_busy and not self._parts.replies.open_replies():
             self._close(breach)
@@ -483,8 +453,8 @@ class SessionMachine:
             return
         self._parts.speech.close()
         for reply in self._parts.replies.open_replies():
-            self._floor.cut(reply, cause="close")
-        self._floor.abandon_responses()
+            self._responding.cut(reply, cause="close")
+        self._responding.abandon()
         self._parts.tools.close()
         self._parts.outgoing.close()
         for place in list(self._parts.history.waiting()):
@@ -497,76 +467,6 @@ class SessionMachine:
         self._parts.lease.release()
         self._parts.effects.emit(SessionEnded(reason=_ending(error), error=error))
         self._parts.effects.do(EndSession(command_id=self._parts.effects.new_id(), error=error))
-
-    # == read ===========================================================================================================
-
-    def configuration(self) -> ConfigureSession:
-        """What a new connection is told first, as things are now."""
-        return self._reconnection.configuration()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the session has ended."""
-        return self._is_closed
-
-    @property
-    def is_connected(self) -> bool:
-        """Whether a connection takes commands."""
-        return self._parts.outbox.is_open
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a reply is being made, played or waited for."""
-        return (
-            self._parts.slot.is_busy or self._parts.slot.waiting is not None or bool(self._parts.replies.open_replies())
-        )
-
-    @property
-    def agent(self) -> Agent:
-        """Who speaks."""
-        return self._parts.agent
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """What the model can do."""
-        return self._parts.capabilities
-
-    @property
-    def revision(self) -> int:
-        """Rises with every change of the history."""
-        return self._parts.history.revision
-
-    def messages(self) -> list[ChatMessage]:
-        """The history: a snapshot."""
-        return self._parts.history.messages()
-
-    def new_messages(self) -> list[ChatMessage]:
-        """The history without what was seeded: a snapshot."""
-        return self._parts.history.new_messages()
-
-    @property
-    def pending(self) -> tuple[ChatMessage, ...]:
-        """Turns that are still being spoken, transcribed or played, as far as they are."""
-        found: list[ChatMessage] = []
-        for place in self._parts.history.waiting():
-            message = place.message or self._parts.speech.preview(place) or self._parts.replies.preview(place)
-            if message is not None:
-                found.append(message)
-        return (*found, *self._parts.outgoing.pending(), *self._parts.speech.unplaced())
-
-    @property
-    def usage(self) -> reported.TokenUsage:
-        """Tokens of all responses."""
-        return self._parts.limits.usage
-
-    @property
-    def context_window_used(self) -> float | None:
-        """The fraction of the model's context window in use, by the last response; None until known."""
-        return self._parts.limits.window_fraction(self._parts.capabilities)
-
-    def statistics(self) -> MachineStatistics:
-        """Every figure that the machine counts."""
-        return collect(self._parts, reconnects=self._reconnection.count)
 
 
 def _ending(error: RealtimeError | None) -> Literal["closed", "error", "usage_limit", "link_lost"]:

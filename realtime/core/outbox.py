@@ -35,6 +35,7 @@ class Outbox:
         self._pictures: OrderedDict[str, CreateItem] = OrderedDict()
         self._make_id = make_id
         self._is_open = False
+        self._first = 0
         self._under_way: OrderedDict[str, LinkCommand] = OrderedDict()
         self._sent: OrderedDict[str, LinkCommand] = OrderedDict()
 
@@ -67,6 +68,7 @@ class Outbox:
         if discard_waiting:
             self._control.clear()
         self._control.extendleft(reversed(first))
+        self._first = len(first)
         self._is_open = True
 
     def close(self) -> list[LinkCommand]:
@@ -86,17 +88,16 @@ class Outbox:
         self._control.clear()
         self._pictures.clear()
         self._is_open = False
+        self._first = 0
         return lost
 
     def drop_picture(self, command: CreateItem) -> None:
         """Let one waiting frame go."""
         self._pictures.pop(command.source, None)
 
-    def drop_pictures(self) -> list[CreateItem]:
-        """Let all waiting frames go and return them."""
-        dropped = list(self._pictures.values())
-        self._pictures.clear()
-        return dropped
+    def oldest_picture(self) -> CreateItem | None:
+        """The frame that has waited longest, if one waits."""
+        return next(iter(self._pictures.values()), None)
 
     # -- out --------------------------------------------------------------------------------------------------------
 
@@ -107,6 +108,7 @@ class Outbox:
         command: LinkCommand | None = None
         if self._control:
             command = self._control.popleft()
+            self._first = max(0, self._first - 1)
         elif self._audio.has_waiting():
             command = self._audio.take(self._make_id())
         elif self._pictures:
@@ -151,8 +153,8 @@ class Outbox:
 
     @property
     def control_depth(self) -> int:
-        """Control commands that wait."""
-        return len(self._control)
+        """Control commands that wait, but for those that a new connection begins with."""
+        return len(self._control) - self._first
 
     @property
     def picture_depth(self) -> int:
@@ -160,14 +162,9 @@ class Outbox:
         return len(self._pictures)
 
     @property
-    def picture_bytes(self) -> int:
-        """Bytes of the sampled frames that wait."""
-        return sum(image.byte_length for command in self._pictures.values() for image in command.message.images)
-
-    @property
-    def queued_bytes(self) -> int:
-        """Bytes of audio and sampled frames that wait, and of audio kept for a replay."""
-        return self._audio.waiting_bytes + self._audio.held_bytes + self.picture_bytes
+    def audio_bytes(self) -> int:
+        """Bytes of audio that waits, and of audio kept for a replay."""
+        return self._audio.waiting_bytes + self._audio.held_bytes
 
 
 def _without_media(command: LinkCommand) -> LinkCommand:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, ImageContent
-from realtime.chat.window import ContextWindow
 from realtime.core.commands import CreateItem
 from realtime.core.effects import Effects
 from realtime.core.events import FrameKept, FrameSkipped, InputRejected, KeepReason, SkipReason
@@ -21,6 +20,9 @@ from realtime.core.ledger import Ledger
 from realtime.core.seeding import item_count
 
 __all__ = ["Outgoing", "as_messages"]
+
+_MOST_UNPLACED = 32
+"""Frames that were sent and that the provider has not placed; beyond, the oldest stands at the end."""
 
 
 class _Waiting:
@@ -41,7 +43,14 @@ class Outgoing:
     """The messages that wait for their place, oldest first."""
 
     def __init__(
-        self, *, history: History, ledger: Ledger, keeping: Keeping, effects: Effects, waits_for_order: bool
+        self,
+        *,
+        history: History,
+        ledger: Ledger,
+        keeping: Keeping,
+        effects: Effects,
+        tokens_of: Callable[[ChatMessage], int],
+        waits_for_order: bool,
     ) -> None:
         """Start with none.
 
@@ -50,23 +59,39 @@ class Outgoing:
             ledger: What the provider has.
             keeping: Where their pictures are counted.
             effects: Where events and commands go.
+            tokens_of: What a message costs in the window.
             waits_for_order: The provider says where an item joined; otherwise it joins when it was sent.
         """
         self._history = history
         self._ledger = ledger
         self._keeping = keeping
         self._effects = effects
+        self._tokens_of = tokens_of
         self.waits_for_order = waits_for_order
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._sent_frames: OrderedDict[str, None] = OrderedDict()
+        self.picture_bytes = 0
+        """Bytes of pictures that were given to the link and have no place yet."""
+        self.unsent_pictures = 0
+        """Pictures that wait for the socket."""
+
+    def _wait(self, message: ChatMessage, command: CreateItem, reason: KeepReason | None) -> None:
+        self._waiting[message.message_id] = _Waiting(message, command, reason)
+        self.picture_bytes += sum(image.byte_length for image in message.images)
+        self.unsent_pictures += len(message.images)
+
+    def _leave(self, item_id: str) -> _Waiting | None:
+        waiting = self._waiting.pop(item_id, None)
+        self._sent_frames.pop(item_id, None)
+        if waiting is not None:
+            self.picture_bytes -= sum(image.byte_length for image in waiting.message.images)
+            if not waiting.was_sent:
+                self.unsent_pictures -= len(waiting.message.images)
+        return waiting
 
     def __contains__(self, item_id: object) -> bool:
         """Whether an item is ours and waits for its place."""
         return item_id in self._waiting
-
-    def tokens_of(self, item_id: str, window: ContextWindow) -> int:
-        """What a waiting message costs in tokens, by the window's count."""
-        waiting = self._waiting.get(item_id)
-        return 0 if waiting is None else window.count_message(waiting.message)
 
     def item_ids(self, message: ChatMessage) -> tuple[str, ...]:
         """Ids for a new message's items; the first is the message's own."""
@@ -76,7 +101,7 @@ class Outgoing:
     def send(self, message: ChatMessage) -> None:
         """Give a message of the application's to the link."""
         command = CreateItem(command_id=self._effects.new_id(), message=message, item_ids=self.item_ids(message))
-        self._waiting[message.message_id] = _Waiting(message, command, None)
+        self._wait(message, command, None)
         self._effects.send(command)
 
     def send_frame(self, message: ChatMessage, *, captured_at: float, reason: KeepReason) -> None:
@@ -89,15 +114,28 @@ class Outgoing:
             source=message.source,
             captured_at=captured_at,
         )
-        self._waiting[message.message_id] = _Waiting(message, command, reason)
+        self._wait(message, command, reason)
         replaced = self._effects.outbox.put_picture(command)
         if replaced is not None:
             self.skip_frame(replaced, "replaced")
 
     def skip_frame(self, command: CreateItem, reason: SkipReason) -> None:
         """A waiting frame is not sent after all."""
-        self._waiting.pop(command.item_ids[0], None)
+        self._leave(command.item_ids[0])
         self._effects.emit(FrameSkipped(source=command.source, reason=reason, captured_at=command.captured_at or 0.0))
+
+    def drop_oldest_waiting(self) -> bool:
+        """For the memory cap: the frame that has waited longest for the socket is not sent.
+
+        Returns:
+            False if none waits.
+        """
+        command = self._effects.outbox.oldest_picture()
+        if command is None:
+            return False
+        self._effects.outbox.drop_picture(command)
+        self.skip_frame(command, "image_limit")
+        return True
 
     def sent(self, item_id: str) -> None:
         """A message was really sent: its pictures count now (R1)."""
@@ -106,6 +144,7 @@ class Outgoing:
             return
         waiting.was_sent = True
         message = waiting.message
+        self.unsent_pictures -= len(message.images)
         waiting.kept = self._keeping.admit_pictures(message)
         if waiting.keep_reason is not None:
             captured_at = waiting.command.captured_at or 0.0
@@ -124,25 +163,34 @@ class Outgoing:
             )
         if not self.waits_for_order:
             self.placed(item_id, self._history.reserve(item_id))
+        elif waiting.keep_reason is not None:
+            self._sent_frames[item_id] = None
+            if len(self._sent_frames) > _MOST_UNPLACED:
+                oldest = next(iter(self._sent_frames))
+                self.placed(oldest, self._history.reserve(oldest))
 
     def placed(self, item_id: str, place: Place) -> None:
         """A message joined the provider's conversation."""
         self.sent(item_id)
-        waiting = self._waiting.pop(item_id, None)
+        waiting = self._leave(item_id)
         if waiting is None:
             return
         self._history.settle(place, waiting.kept)
+        lost = self._tokens_of(waiting.message) if waiting.message.images else 0
         if waiting.kept is None:
-            self._ledger.mark_gone(item_id)
-        else:
-            self._keeping.add_pictures(place)
+            self._ledger.mark_gone(item_id, lost)
+            return
+        if waiting.kept is not waiting.message:
+            self._ledger.lost_picture(item_id, max(0, lost - self._tokens_of(waiting.kept)))
+        self._keeping.add_pictures(place)
+        self._keeping.add_recording(place)
 
     def reject(self, command: CreateItem, reason: str) -> None:
         """A message did not reach the provider, or was refused there: it leaves the history (H6)."""
         item_id = command.item_ids[0]
-        waiting = self._waiting.pop(item_id, None)
+        waiting = self._leave(item_id)
         place = self._history.find(item_id)
-        if place is not None and place.visible:
+        if place is not None and place.message is not None:
             self._keeping.remove([place], "rejected")
         elif place is not None:
             self._history.settle(place, None)
@@ -158,7 +206,7 @@ class Outgoing:
         for item_id, waiting in list(self._waiting.items()):
             if waiting.keep_reason is not None:
                 if waiting.was_sent:
-                    self._waiting.pop(item_id)
+                    self._leave(item_id)
                 else:
                     self.skip_frame(waiting.command, "stale")
                 continue
@@ -178,14 +226,17 @@ class Outgoing:
             elif waiting.keep_reason is not None:
                 self.skip_frame(waiting.command, "closed")
             else:
-                self._waiting.pop(item_id)
+                self._leave(item_id)
                 self._effects.emit(InputRejected(message_id=item_id, reason="the session ended before it was sent"))
 
 
 def as_messages(
-    content: Sequence[str | ImageContent | AudioContent], *, make_id: Callable[[], str], wall: float
+    content: Sequence[str | ImageContent | AudioContent], *, make_id: Callable[[], str], wall: float, source: str = ""
 ) -> list[ChatMessage]:
-    """Text and pictures in turn make one message per run: its text, then its pictures (F9); a recording is one of its own."""
+    """Text and pictures in turn make one message per run: its text, then its pictures (F9); a recording is one of its own.
+
+    A picture alone, with the name of a `source`, is a frame of it (H8).
+    """
     messages: list[ChatMessage] = []
     text: list[str] = []
     images: list[ImageContent] = []
@@ -193,7 +244,10 @@ def as_messages(
     def flush() -> None:
         if text or images:
             joined = "\n".join(text)
-            messages.append(ChatMessage(ChatRole.USER, joined, make_id(), images=tuple(images), created_at=wall))
+            camera = source if len(images) == 1 and not text else ""
+            messages.append(
+                ChatMessage(ChatRole.USER, joined, make_id(), images=tuple(images), created_at=wall, source=camera)
+            )
             text.clear()
             images.clear()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from realtime.chat.context import ChatContext
 from realtime.core.barge_in import BargeIn
@@ -19,8 +20,10 @@ from realtime.core.input_audio import InputAudio
 from realtime.core.keeping import Keeping
 from realtime.core.ledger import Ledger
 from realtime.core.limits import LimitWatch
+from realtime.core.memory import MemoryCap
 from realtime.core.outbox import Outbox
 from realtime.core.outgoing import Outgoing
+from realtime.core.overlap import Overlap
 from realtime.core.replies import Replies
 from realtime.core.sampling import FrameSampler
 from realtime.core.settings import SessionSettings
@@ -53,6 +56,8 @@ class Parts:
         """Lease the context and join the parts; see `SessionMachine`."""
         self.settings = settings
         self.capabilities = capabilities
+        self.published = capabilities
+        """What the present model's provider publishes, its own sample rates included."""
         self.agent = settings.agent
         self.tool_specs = settings.tools
         self.context = context
@@ -63,7 +68,7 @@ class Parts:
             lane_seconds=_LANE_SECONDS,
             replay_seconds=settings.reconnect.replay_audio_seconds,
             records=records,
-            reports_boundaries=capabilities.reports_speech_boundaries,
+            reports_boundaries=self._reports_boundaries(capabilities),
         )
         self.outbox = Outbox(self.input_audio, make_id=make_id)
         self.effects = Effects(make_id=make_id, wall_offset=wall_offset, now=now, outbox=self.outbox)
@@ -72,19 +77,24 @@ class Parts:
         self.keeping = Keeping(
             retention=settings.retention,
             capabilities=capabilities,
-            memory_limit_bytes=settings.memory_limit_bytes,
+            tokens_of=settings.window.count_message,
             history=self.history,
             ledger=self.ledger,
             effects=self.effects,
         )
         if records:
             self.keeping.audio.watch(self.input_audio.live, is_input=True)
+        self.overlap = Overlap(
+            history=self.history, effects=self.effects, is_needed=not capabilities.reports_item_order
+        )
         self.speech = Speech(
             input_audio=self.input_audio,
             history=self.history,
             keeping=self.keeping,
             effects=self.effects,
+            overlap=self.overlap,
             transcribes=settings.transcription != "off" and capabilities.reports_input_transcripts,
+            is_cut_by_replies=self._is_cut_by_replies(capabilities),
         )
         self.replies = Replies(
             capabilities=capabilities,
@@ -99,6 +109,7 @@ class Parts:
             tools=settings.tools,
             max_calls_per_turn=settings.window.max_tool_calls_per_turn,
             timeout_seconds=settings.tool_timeout_seconds,
+            capabilities=capabilities,
             history=self.history,
             ledger=self.ledger,
             keeping=self.keeping,
@@ -109,6 +120,7 @@ class Parts:
             ledger=self.ledger,
             keeping=self.keeping,
             effects=self.effects,
+            tokens_of=settings.window.count_message,
             waits_for_order=capabilities.reports_item_order,
         )
         self.trimming = Trimming(
@@ -123,18 +135,44 @@ class Parts:
         self.sampler = FrameSampler(
             settings.sampling, hold_seconds=(_DEFAULT_SILENCE_MS if silence_ms is None else silence_ms) / 1000
         )
+        self.memory = MemoryCap(
+            limit_bytes=settings.memory_limit_bytes,
+            keeping=self.keeping,
+            outgoing=self.outgoing,
+            sampler=self.sampler,
+            effects=self.effects,
+        )
+        self.keeping.bound_memory = self.memory.bound
         self.slot = ResponseSlot()
         self.completion = Completion(effects=self.effects, speech=self.speech)
-        self.limits = LimitWatch(settings.usage_limits, started_at=now)
+        self.limits = LimitWatch(settings.usage_limits, started_at=now, usage=settings.usage_before)
         self.saved_at: int | None = None
         """Up to which place the provider can take its conversation up again by itself (`History.mark`)."""
         self.unknown: Counter[str] = Counter()
         """Wire messages of unknown types, by type."""
 
+    def _is_cut_by_replies(self, capabilities: ModelCapabilities) -> bool:
+        return not capabilities.reports_speech_boundaries and self.settings.turn_detection.mode != "manual"
+
+    def _reports_boundaries(self, capabilities: ModelCapabilities) -> bool:
+        return capabilities.reports_speech_boundaries and self.settings.turn_detection.mode != "manual"
+
     def use(self, capabilities: ModelCapabilities) -> None:
-        """Another model answers from now on."""
-        self.capabilities = capabilities
-        self.replies.use(capabilities)
-        self.trimming.use(capabilities)
+        """Another model answers from now on.
+
+        The session keeps the sample rates that it began with, so that what is played, recorded or waits stays what it is:
+        the link converts for a model with others.
+        """
+        self.published = capabilities
+        self.capabilities = replace(
+            capabilities, input_rate_hz=self.capabilities.input_rate_hz, output_rate_hz=self.capabilities.output_rate_hz
+        )
+        self.keeping.use(self.capabilities)
+        self.replies.use(self.capabilities)
+        self.trimming.use(self.capabilities)
+        self.tools.use_capabilities(self.capabilities)
         self.outgoing.waits_for_order = capabilities.reports_item_order
-        self.input_audio.reports_boundaries = capabilities.reports_speech_boundaries
+        self.overlap.is_needed = not capabilities.reports_item_order
+        self.speech.transcribes = self.settings.transcription != "off" and capabilities.reports_input_transcripts
+        self.speech.is_cut_by_replies = self._is_cut_by_replies(capabilities)
+        self.input_audio.reports_boundaries = self._reports_boundaries(capabilities)

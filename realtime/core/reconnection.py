@@ -12,8 +12,9 @@ from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CommitAudio, ConfigureSession, CreateItem, LinkCommand
 from realtime.core.events import ConnectionDropped, Reconnected
-from realtime.core.floor import Floor
+from realtime.core.history import Place
 from realtime.core.parts import Parts
+from realtime.core.responding import Responding
 from realtime.core.seeding import leading_instructions, plan_seeds
 from realtime.core.turn import Wish
 
@@ -23,10 +24,10 @@ __all__ = ["Reconnection"]
 class Reconnection:
     """The connections of one session, one after the other."""
 
-    def __init__(self, parts: Parts, floor: Floor) -> None:
+    def __init__(self, parts: Parts, responding: Responding) -> None:
         """No connection yet."""
         self._parts = parts
-        self._floor = floor
+        self._responding = responding
         self._lost_at: float | None = None
         self._lost_commands: list[LinkCommand] = []
         self._commit_again = False
@@ -40,12 +41,12 @@ class Reconnection:
         parts.effects.emit(ConnectionDropped(reason=reason, will_retry=will_retry))
         if self._lost_at is None:
             self._lost_at = parts.effects.now
-        is_owed = self._floor.basis is not None and parts.settings.turn_detection.create_response
+        is_owed = self._responding.basis is not None and parts.settings.turn_detection.create_response
         parts.barge_in.resume()
         for reply in parts.replies.open_replies():
             if not reply.response_over:
-                self._floor.cut(reply, cause="connection")
-        self._floor.abandon_responses()
+                self._responding.cut(reply, cause="connection")
+        self._responding.abandon()
         parts.slot.link_lost()
         said_again = parts.speech.link_lost()
         is_manual = parts.settings.turn_detection.mode == "manual"
@@ -61,8 +62,10 @@ class Reconnection:
     def restored(self, *, state_restored: bool, capabilities: ModelCapabilities | None) -> None:
         """A connection is ready."""
         parts = self._parts
+        self._responding.is_switching = False
         if capabilities is not None:
             parts.use(capabilities)
+            parts.trimming.begin_anew()
         if state_restored:
             self._remember_at_provider()
             earlier, is_whole = self._seeds(since=parts.saved_at)
@@ -96,23 +99,25 @@ class Reconnection:
         parts = self._parts
         if since is None:
             return [], True
-        if since == 0:
-            messages = parts.context.messages()
-        else:
-            messages = [
-                entry.message
-                for entry in parts.lease.entries()
-                if (place := parts.history.place_of(entry)) is not None and place.number > since
-            ]
+        told: list[tuple[ChatMessage, Place | None]] = []
+        for entry in parts.lease.entries():
+            place = parts.history.place_of(entry)
+            if since == 0 or (place is not None and place.number > since):
+                told.append((entry.message, place))
         for place in parts.history.waiting():
             message = place.message or parts.replies.preview(place)
             if message is not None and place.number > since:
-                messages.append(message)
-        seeds = plan_seeds(messages, parts.capabilities, item_ids_of=self._item_ids, make_id=parts.effects.new_id)
+                told.append((message, place))
+        seeds = plan_seeds(
+            [message for message, _ in told],
+            parts.published,
+            item_ids_of=lambda index, count: self._item_ids(*told[index], count),
+            make_id=parts.effects.new_id,
+        )
         for command in seeds.commands:
-            tokens = parts.settings.window.count_message(command.message)
             for item_id in command.item_ids:
-                parts.ledger.add(item_id, tokens, is_restored=True)
+                parts.ledger.add(item_id, is_restored=True)
+        parts.tools.note_stand_ins(seeds.stand_ins)
         return list(seeds.commands), seeds.is_whole
 
     def _remember_at_provider(self) -> None:
@@ -120,16 +125,15 @@ class Reconnection:
         parts = self._parts
         for entry in parts.lease.entries():
             place = parts.history.place_of(entry)
-            for item_id in () if place is None else place.item_ids:
-                parts.ledger.add(item_id, parts.settings.window.count_message(entry.message))
+            for item_id in (entry.message.message_id,) if place is None else place.item_ids:
+                parts.ledger.add(item_id)
 
-    def _item_ids(self, message: ChatMessage, count: int) -> tuple[str, ...]:
-        """The ids that a message's items had, as far as they may be used again."""
-        place = self._parts.history.find(message.message_id) if message.message_id else None
+    def _item_ids(self, message: ChatMessage, place: Place | None, count: int) -> tuple[str, ...]:
+        """The ids that a message's items had, as far as they may be used again; a digest has its message's."""
         longest = self._parts.capabilities.max_item_id_length
-        known = () if place is None else tuple(item_id for item_id in place.item_ids if 0 < len(item_id) <= longest)
-        fresh = tuple(self._parts.effects.new_id() for _ in range(count - len(known[:count])))
-        item_ids = known[:count] + fresh
+        had = (message.message_id,) if place is None else place.item_ids
+        known = tuple(item_id for item_id in had if 0 < len(item_id) <= longest)[:count]
+        item_ids = known + tuple(self._parts.effects.new_id() for _ in range(count - len(known)))
         if place is not None and item_ids != place.item_ids:
             self._parts.history.rename(place, item_ids)
         return item_ids

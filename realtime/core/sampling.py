@@ -65,6 +65,10 @@ def thumb_difference(one: bytes, other: bytes) -> float:
     return total / len(one)
 
 
+def _frame_bytes(facts: FrameFacts) -> int:
+    return facts.width * facts.height * 3 // 2
+
+
 class _Source:
     """What is remembered of one camera or screen."""
 
@@ -234,6 +238,26 @@ class FrameSampler:
         self._wanted.discard(source)
         gone = self._sources.pop(source, None)
         return tuple(held.frame_id for held in gone.held) if gone else ()
+
+    # -- what is held -------------------------------------------------------------------------------------------------
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes, about, of the frames that are held (12 bits a pixel)."""
+        return sum(_frame_bytes(facts) for source in self._sources.values() for facts in source.held)
+
+    def drop_oldest_held(self) -> FrameFacts | None:
+        """For the memory cap: let the frame go that has been held for longest; None if none is."""
+        holding = [source for source in self._sources.values() if source.held]
+        if not holding:
+            return None
+        self.skipped["image_limit"] += 1
+        return min(holding, key=lambda source: source.held[0].captured_at).held.popleft()
+
+    def let_go(self, facts: FrameFacts) -> None:
+        """For the memory cap: the frame that was held just now is not."""
+        self._sources[facts.source].held.remove(facts)
+        self.skipped["image_limit"] += 1
 
     def next_due(self) -> dict[str, float | None]:
         """Each source's next scheduled media time in milliseconds, None if none is scheduled (for statistics)."""

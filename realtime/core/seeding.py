@@ -6,7 +6,7 @@ checked by `RealtimeSession` before the first. Never sends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from realtime.chat.formats.text import INTERRUPTED_NOTE, PENDING_OUTPUT
@@ -43,6 +43,8 @@ class Seeds:
     """The items, in order."""
     is_whole: bool
     """Whether nothing that could matter was left out."""
+    stand_ins: Mapping[str, str]
+    """The item that says of an open call that it is not finished, by call id."""
 
 
 def check_seed(messages: Sequence[ChatMessage], capabilities: ModelCapabilities) -> None:
@@ -93,7 +95,7 @@ def plan_seeds(
     messages: Sequence[ChatMessage],
     capabilities: ModelCapabilities,
     *,
-    item_ids_of: Callable[[ChatMessage, int], tuple[str, ...]],
+    item_ids_of: Callable[[int, int], tuple[str, ...]],
     make_id: Callable[[], str],
 ) -> Seeds:
     """Plan the replay of a conversation; its leading instructions are no items (`leading_instructions`).
@@ -101,14 +103,15 @@ def plan_seeds(
     Args:
         messages: The context, in order.
         capabilities: What the model takes.
-        item_ids_of: Gives a message the ids of its items.
+        item_ids_of: Given the index of a message and how many items it becomes, gives their ids.
         make_id: Fresh command ids.
     """
     commands: list[CreateItem] = []
     is_whole = True
+    stand_ins: dict[str, str] = {}
     results = {message.tool_call_id for message in messages if message.tool_call_id}
     calls = {call.call_id for message in messages for call in message.tool_calls}
-    for message in messages:
+    for index, message in enumerate(messages):
         if _is_instruction(message) and not commands:
             continue
         seed = _seedable(message, capabilities)
@@ -120,20 +123,14 @@ def plan_seeds(
             is_whole = False
             continue
         is_whole = is_whole and len(seed.images) == len(message.images)
-        commands.append(_create(seed, item_ids_of, make_id))
+        item_ids = item_ids_of(index, item_count(seed))
+        commands.append(CreateItem(command_id=make_id(), message=seed, item_ids=item_ids))
         for call in seed.tool_calls:
             if call.call_id not in results:  # an open call would make the provider wait: it is told so (F3)
                 stand_in = ChatMessage(ChatRole.TOOL, PENDING_OUTPUT, "", (), call.call_id, tool_name=call.name)
-                commands.append(
-                    _create(stand_in, lambda _message, count: tuple(make_id() for _ in range(count)), make_id)
-                )
-    return Seeds(commands=tuple(commands), is_whole=is_whole)
-
-
-def _create(
-    message: ChatMessage, item_ids_of: Callable[[ChatMessage, int], tuple[str, ...]], make_id: Callable[[], str]
-) -> CreateItem:
-    return CreateItem(command_id=make_id(), message=message, item_ids=item_ids_of(message, item_count(message)))
+                stand_ins[call.call_id] = make_id()
+                commands.append(CreateItem(command_id=make_id(), message=stand_in, item_ids=(stand_ins[call.call_id],)))
+    return Seeds(commands=tuple(commands), is_whole=is_whole, stand_ins=stand_ins)
 
 
 def _seedable(message: ChatMessage, capabilities: ModelCapabilities) -> ChatMessage | None:

@@ -1,6 +1,6 @@
 """What a user chooses for a session, as frozen values that check themselves.
 
-Owns: `Agent`, `ToolSpec`, `FrameSampling`, `TurnDetection`, `ReconnectPolicy`, `UsageLimits`, `Retention`,
+Owns: `Agent`, `ToolSpec`, `FrameSampling`, `TurnDetection`, `ReconnectPolicy`, `Prices`, `UsageLimits`, `Retention`,
 `SessionSettings`. Driven by nothing; never acts.
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from realtime.chat.conversation import TokenUsage
 from realtime.chat.window import ContextWindow
 from realtime.errors import ArgumentError
 
@@ -18,6 +19,7 @@ __all__ = [
     "Agent",
     "AudioRetention",
     "FrameSampling",
+    "Prices",
     "ReconnectPolicy",
     "Retention",
     "SessionSettings",
@@ -218,8 +220,68 @@ class ReconnectPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What a model costs, by its provider's list, in any one currency. Tokens are priced by the million."""
+
+    input_text: float = 0.0
+    """Text that goes in."""
+    input_audio: float | None = None
+    """Audio that goes in; None: as text."""
+    input_image: float | None = None
+    """Pictures that go in, by their tokens; None: as text."""
+    cached_input: float | None = None
+    """What the provider served from its cache, of any kind; None: as if it had not. Text is taken to be cached first."""
+    output_text: float = 0.0
+    """Text that comes out."""
+    output_audio: float | None = None
+    """Audio that comes out; None: as text."""
+    image: float = 0.0
+    """Each picture sent, where the provider prices them so."""
+    minute: float = 0.0
+    """Each minute of the session, where the provider prices it so."""
+
+    def __post_init__(self) -> None:
+        """Check that no price is negative."""
+        for name in ("input_text", "output_text", "image", "minute"):
+            check_number(name, getattr(self, name))
+        for name in ("input_audio", "input_image", "output_audio"):
+            check_number(name, getattr(self, name), none_is="the price of text")
+        check_number("cached_input", self.cached_input, none_is="the price of input")
+
+    def cost(self, usage: TokenUsage, *, images: int = 0, seconds: float = 0.0) -> float:
+        """What a use costs.
+
+        Args:
+            usage: Tokens.
+            images: Pictures sent.
+            seconds: Length of the session.
+        """
+        audio, image = usage.input_audio_tokens, usage.input_image_tokens
+        cached = usage.cached_tokens
+        total = 0.0
+        for tokens, price in (
+            (max(0, usage.input_tokens - audio - image), self.input_text),
+            (audio, _or(self.input_audio, self.input_text)),
+            (image, _or(self.input_image, self.input_text)),
+        ):
+            from_cache = min(tokens, cached)
+            cached -= from_cache
+            total += (tokens - from_cache) * price + from_cache * _or(self.cached_input, price)
+        total += max(0, usage.output_tokens - usage.output_audio_tokens) * self.output_text
+        total += usage.output_audio_tokens * _or(self.output_audio, self.output_text)
+        return total / 1_000_000 + images * self.image + seconds / 60 * self.minute
+
+
+def _or(price: float | None, otherwise: float) -> float:
+    return otherwise if price is None else price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageLimits:
-    """What a session may use. At a breach it ends with `UsageLimitExceeded`, after the running reply."""
+    """What a session may use. When a limit is reached the session ends with `UsageLimitExceeded`, after the running reply.
+
+    What a continued `conversation` has used counts.
+    """
 
     max_tokens: int | None = None
     """Tokens of all responses together; None: no limit."""
@@ -228,7 +290,11 @@ class UsageLimits:
     max_seconds: float | None = None
     """Seconds since the session began; None: no limit."""
     max_images: int | None = None
-    """Pictures sent; None: no limit."""
+    """Pictures sent; None: no limit. It is reached when one more is wanted, which is not sent."""
+    max_cost: float | None = None
+    """Money, in the currency of `prices`; None: no limit."""
+    prices: Prices | None = None
+    """What the model costs; needed with `max_cost`."""
 
     def __post_init__(self) -> None:
         """Check every range."""
@@ -236,6 +302,13 @@ class UsageLimits:
         check_count("max_responses", self.max_responses, none_is="no limit")
         check_number("max_seconds", self.max_seconds, none_is="no limit")
         check_count("max_images", self.max_images, none_is="no limit")
+        check_number("max_cost", self.max_cost, none_is="no limit")
+        if self.prices is not None and not isinstance(self.prices, Prices):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("prices", self.prices, "a Prices, or None")
+        if self.max_cost is not None and self.prices is None:
+            raise ArgumentError(
+                "prices", self.prices, "given with max_cost: what the model costs, by its provider's list"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +372,8 @@ class SessionSettings:
     """What happens when the connection drops."""
     usage_limits: UsageLimits = field(default_factory=UsageLimits)
     """What the session may use."""
+    usage_before: TokenUsage = field(default_factory=TokenUsage)
+    """What the conversation had used before this session; limits keep counting from here."""
     memory_limit_bytes: int | None = None
     """Hard cap on what the session holds (behaviour.md R5); None: none."""
     resume_after_ms: int = 0

@@ -9,7 +9,7 @@ from realtime import pcm
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole
 from realtime.core.effects import Effects
 from realtime.core.events import SpeechStarted, SpeechStopped, TranscriptionFailed, TranscriptUpdated
-from realtime.core.history import History, Place
+from realtime.core.history import History, Place, PlaceState
 from realtime.core.input_audio import AudioTape, InputAudio
 from realtime.core.keeping import Keeping
 from realtime.core.model_events import (
@@ -20,6 +20,7 @@ from realtime.core.model_events import (
     SpeechBegan,
     SpeechEnded,
 )
+from realtime.core.overlap import Overlap
 
 __all__ = ["Speech", "SpokenTurn"]
 
@@ -34,6 +35,7 @@ class SpokenTurn:
         "ended_at",
         "ended_ms",
         "finals",
+        "has_item",
         "is_committed",
         "item_id",
         "place",
@@ -47,6 +49,8 @@ class SpokenTurn:
         self.ended_at: float | None = None
         """When it ended, on the session's clock."""
         self.is_committed = False
+        self.has_item = False
+        """Whether the provider said that it is an item of its conversation."""
         self.place: Place | None = None
         self.deltas: dict[int, str] = {}
         self.finals: dict[int, str] = {}
@@ -65,7 +69,15 @@ class Speech:
     """The user's turns that are not settled yet, oldest first."""
 
     def __init__(
-        self, *, input_audio: InputAudio, history: History, keeping: Keeping, effects: Effects, transcribes: bool
+        self,
+        *,
+        input_audio: InputAudio,
+        history: History,
+        keeping: Keeping,
+        effects: Effects,
+        overlap: Overlap,
+        transcribes: bool,
+        is_cut_by_replies: bool,
     ) -> None:
         """Start in silence.
 
@@ -74,14 +86,21 @@ class Speech:
             history: Where the turns go.
             keeping: Where their audio is counted.
             effects: Where events go.
+            overlap: Whether turns have to be placed by us.
             transcribes: Whether transcripts will come.
+            is_cut_by_replies: The provider reports no speech: a turn runs from one response's end to the next's (H4).
         """
         self._input = input_audio
         self._history = history
         self._keeping = keeping
         self._effects = effects
+        self._overlap = overlap
         self.transcribes = transcribes
+        self.is_cut_by_replies = is_cut_by_replies
+        self._turn_from = 0
         self._turns: dict[str, SpokenTurn] = {}
+        self._by_place: dict[Place, SpokenTurn] = {}
+        self._current: SpokenTurn | None = None
         self.is_speaking = False
         """Whether the user speaks now."""
         self.last_ended_at: float | None = None
@@ -102,8 +121,12 @@ class Speech:
     def began(self, event: SpeechBegan) -> None:
         """The user began to speak."""
         self._input.speech_began(event.at_ms)
-        self.turn_of(event.item_id)
+        turn = self.turn_of(event.item_id)
+        self._all_is_said()
+        self._current = turn
         self.is_speaking = True
+        if turn.place is not None:
+            turn.place.waits_for_transcript = False
         self._effects.emit(SpeechStarted(message_id=event.item_id, at_ms=event.at_ms))
 
     def ended(self, event: SpeechEnded) -> float:
@@ -118,6 +141,7 @@ class Speech:
         behind_ms = max(0, self._input.sent_ms - event.at_ms)
         turn.ended_at = self.last_ended_at = self._effects.now - behind_ms / 1000
         self._record(turn, self._input.samples_at(event.at_ms))
+        self._all_is_said()
         self._effects.emit(SpeechStopped(message_id=event.item_id, at_ms=event.at_ms))
         return turn.ended_at
 
@@ -125,18 +149,48 @@ class Speech:
         """The speech became an item: its place is reserved."""
         turn = self.turn_of(event.item_id)
         turn.is_committed = True
+        self._turn_from = self._input.sent
+        self._all_is_said()
         if turn.ended_ms is None:  # push-to-talk: it runs to the commit
             turn.ended_ms = self._input.sent_ms
             turn.ended_at = self.last_ended_at = self._effects.now
             self._record(turn, self._input.sent)
+        if turn.place is None and self._overlap.is_needed:
+            self._place(turn)
+        elif turn.place is not None:
+            self.placed(turn, turn.place)
         return turn
 
     def placed(self, turn: SpokenTurn, place: Place) -> None:
         """The turn has its place; without transcription it is complete."""
         turn.place = place
-        place.waits_for_transcript = True
+        self._by_place[place] = turn
+        if turn is not self._current:
+            self._wait_for_words(turn)
         if turn.done or (not self.transcribes and turn.is_committed):
             self._settle(turn)
+
+    def _all_is_said(self) -> None:
+        """Whoever spoke has finished: from now on the transcript is waited for (H2)."""
+        turn, self._current = self._current, None
+        if turn is not None:
+            self._wait_for_words(turn)
+
+    def _wait_for_words(self, turn: SpokenTurn) -> None:
+        if turn.place is not None and turn.place.state is PlaceState.OPEN:
+            turn.place.waits_for_transcript = True
+            turn.place.said_at = self._effects.now
+
+    def place_what_was_begun(self) -> None:
+        """A response begins: where the provider does not say where turns stand, those begun before stand before it (H3)."""
+        if self._overlap.is_needed:
+            for turn in [turn for turn in self._turns.values() if turn.place is None]:
+                self._place(turn)
+
+    def _place(self, turn: SpokenTurn) -> None:
+        place = self._history.reserve(turn.item_id)
+        self._overlap.turn_placed(place)
+        self.placed(turn, place)
 
     def _record(self, turn: SpokenTurn, until: int) -> None:
         if not self._keeping.keeps_input_audio:
@@ -148,8 +202,11 @@ class Speech:
 
     def cleared(self) -> None:
         """The provider threw the uncommitted audio away."""
-        for turn in [turn for turn in self._turns.values() if not turn.is_committed and turn.place is None]:
+        for turn in [turn for turn in self._turns.values() if not turn.is_committed and not turn.has_item]:
+            if turn.place is not None:
+                self._history.settle(turn.place, None)
             self._drop(turn)
+        self._current = None
         self.is_speaking = False
 
     # -- words ------------------------------------------------------------------------------------------------------
@@ -201,15 +258,19 @@ class Speech:
 
     def give_up(self, place: Place) -> None:
         """A turn is recorded with what it has; a later transcript for it is ignored (H2)."""
-        for turn in self._turns.values():
-            if turn.place is place:
-                self._settle(turn)
-                return
-        self._history.settle(place, None)
+        turn = self._by_place.get(place)
+        if turn is not None:
+            self._settle(turn)
+        else:
+            self._history.settle(place, None)
 
     def close(self) -> None:
         """The session ends: every turn that has a place is recorded with what it has (H7)."""
+        if self.is_cut_by_replies and not self.transcribes and not self._turns and self._input.sent > self._turn_from:
+            self.turn_of(self._effects.new_id()).is_committed = True  # nobody will say that this was a turn
         for turn in list(self._turns.values()):
+            if turn.ended_ms is None:
+                self._record(turn, self._input.sent)
             if turn.place is None and (turn.is_committed or turn.text):
                 turn.place = self._history.reserve(turn.item_id)
             if turn.place is not None:
@@ -224,7 +285,9 @@ class Speech:
             True if a committed turn must be committed again.
         """
         again = False
+        self._turn_from = 0
         self.is_speaking = False
+        self._current = None
         for turn in list(self._turns.values()):
             if self._can_be_sent_again(turn):
                 again = again or turn.is_committed
@@ -243,6 +306,10 @@ class Speech:
     def _drop(self, turn: SpokenTurn) -> None:
         self._recording(turn)
         self._turns.pop(turn.item_id, None)
+        if turn.place is not None:
+            self._by_place.pop(turn.place, None)
+        if self._current is turn:
+            self._current = None
         self._input.hold_turn(open_=bool(self._turns))
 
     def _settle(self, turn: SpokenTurn) -> None:
@@ -271,10 +338,8 @@ class Speech:
 
     def preview(self, place: Place) -> ChatMessage | None:
         """What a place of a turn says so far (for `pending`)."""
-        for turn in self._turns.values():
-            if turn.place is place and turn.text:
-                return self._message(turn, None)
-        return None
+        turn = self._by_place.get(place)
+        return self._message(turn, None) if turn is not None and turn.text else None
 
     def unplaced(self) -> list[ChatMessage]:
         """What is being said and has no place yet (for `pending`)."""

@@ -27,12 +27,15 @@ class MemoryUse:
     replay_audio: int
     """Audio kept to be sent again after a drop."""
     queued_pictures: int
-    """Sampled frames that wait for the socket."""
+    """Pictures that were given to the link and have no place in the conversation yet."""
+    held_frames: int
+    """Frames held for the end of the user's turn, about (12 bits a pixel)."""
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.images + self.audio + self.queued_audio + self.replay_audio + self.queued_pictures
+        waiting = self.queued_audio + self.replay_audio + self.queued_pictures + self.held_frames
+        return self.images + self.audio + waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,8 @@ class MachineStatistics:
     """Connections after the first."""
     usage: TokenUsage
     """Tokens of all responses."""
+    cost: float | None
+    """What the conversation has cost so far; None without `UsageLimits.prices`."""
     tokens: TokenFigures
     """The context's tokens."""
     memory: MemoryUse
@@ -126,6 +131,7 @@ def collect(parts: Parts, *, reconnects: int) -> MachineStatistics:
         responses=parts.limits.responses,
         reconnects=reconnects,
         usage=parts.limits.usage,
+        cost=parts.limits.cost,
         tokens=TokenFigures(
             own=parts.trimming.own_tokens,
             reported=parts.trimming.reported_tokens,
@@ -137,6 +143,7 @@ def collect(parts: Parts, *, reconnects: int) -> MachineStatistics:
             audio=parts.keeping.audio_bytes,
             queued_audio=parts.input_audio.waiting_bytes,
             replay_audio=parts.input_audio.held_bytes,
-            queued_pictures=parts.outbox.picture_bytes,
+            queued_pictures=parts.outgoing.picture_bytes,
+            held_frames=parts.sampler.held_bytes,
         ),
     )

@@ -10,7 +10,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall, ImageContent
-from realtime.core.commands import ApproveTool, CancelTool, CreateItem, RunTool
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import ApproveTool, CancelTool, CreateItem, DeleteItem, RunTool
 from realtime.core.effects import Effects
 from realtime.core.events import ApprovalRequested, ToolCalled, ToolFinished
 from realtime.core.history import History, Place
@@ -25,7 +26,17 @@ __all__ = ["ToolCall", "ToolRounds"]
 class ToolCall:
     """One call that is not answered yet."""
 
-    __slots__ = ("agent_id", "arguments", "call_id", "is_sequential", "name", "place", "response_id", "started_at")
+    __slots__ = (
+        "agent_id",
+        "arguments",
+        "call_id",
+        "is_sequential",
+        "name",
+        "place",
+        "response_id",
+        "stand_in",
+        "started_at",
+    )
 
     def __init__(self, event: ToolCallDone, *, place: Place, agent_id: str, is_sequential: bool, now: float) -> None:
         self.call_id = event.call_id
@@ -35,6 +46,8 @@ class ToolCall:
         self.place = place
         self.agent_id = agent_id
         self.is_sequential = is_sequential
+        self.stand_in = ""
+        """The provider's item that says that the call is not finished."""
         self.started_at = now
 
 
@@ -47,6 +60,7 @@ class ToolRounds:
         tools: Iterable[ToolSpec],
         max_calls_per_turn: int,
         timeout_seconds: float,
+        capabilities: ModelCapabilities,
         history: History,
         ledger: Ledger,
         keeping: Keeping,
@@ -56,6 +70,7 @@ class ToolRounds:
         self._tools: Mapping[str, ToolSpec] = {tool.name: tool for tool in tools}
         self._max = max_calls_per_turn
         self._timeout_seconds = timeout_seconds
+        self._capabilities = capabilities
         self._history = history
         self._ledger = ledger
         self._keeping = keeping
@@ -68,6 +83,17 @@ class ToolRounds:
     def use(self, tools: Iterable[ToolSpec]) -> None:
         """Another agent's tools hold from now on."""
         self._tools = {tool.name: tool for tool in tools}
+
+    def use_capabilities(self, capabilities: ModelCapabilities) -> None:
+        """Another model calls from now on."""
+        self._capabilities = capabilities
+
+    def note_stand_ins(self, items: Mapping[str, str]) -> None:
+        """A new connection was told of open calls that they are not finished; the real result takes that place (F3)."""
+        for call_id, item_id in items.items():
+            call = self._open.get(call_id)
+            if call is not None:
+                call.stand_in = item_id
 
     def new_turn(self) -> None:
         """The user contributed: calls are counted anew."""
@@ -119,6 +145,7 @@ class ToolRounds:
         earlier = [call for call in self._open.values() if is_sequential or call.is_sequential]
         call = ToolCall(event, place=place, agent_id=agent_id, is_sequential=is_sequential, now=self._effects.now)
         self._open[event.call_id] = call
+        place.awaits_result = True
         self._due[event.response_id] = None
         self._effects.emit(ToolCalled(call_id=event.call_id, name=event.name, arguments=event.arguments))
         if self.is_spent:
@@ -183,6 +210,7 @@ class ToolRounds:
         call = self._open.pop(call_id, None)
         if call is None:
             return None
+        call.place.awaits_result = False
         self._answered[call_id] = None
         while len(self._answered) > 1024:
             self._answered.popitem(last=False)
@@ -198,12 +226,16 @@ class ToolRounds:
             is_error=is_error,
             tool_name=call.name,
         )
+        if call.stand_in in self._ledger and self._capabilities.supports_item_deletion:
+            self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=call.stand_in))
+            self._ledger.remove(call.stand_in)
         item_ids = (message.message_id, self._effects.new_id()) if images else (message.message_id,)
-        for item_id in item_ids:
-            self._ledger.add(item_id)
+        if self._effects.outbox.is_open:  # else the whole conversation is told anew
+            for item_id in item_ids:
+                self._ledger.add(item_id)
         self._effects.send(CreateItem(command_id=self._effects.new_id(), message=message, item_ids=item_ids))
         kept = self._keeping.admit_pictures(message) or message
-        place = self._history.add_result(call.place, kept)
+        place = self._history.add_result(call.place, kept, item_ids)
         self._keeping.add_pictures(place)
         self._effects.emit(
             ToolFinished(

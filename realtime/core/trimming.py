@@ -15,7 +15,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CreateItem, DeleteItem, RequestSummary
 from realtime.core.effects import Effects
 from realtime.core.events import ContextSummarized, MessagesRemoved
-from realtime.core.history import History
+from realtime.core.history import History, Place
 from realtime.core.ledger import Ledger
 
 __all__ = ["Trimming"]
@@ -59,33 +59,60 @@ class Trimming:
         """Another model answers from now on."""
         self._capabilities = capabilities
 
+    def begin_anew(self) -> None:
+        """Another model takes over: its count is not known yet, and what the window had trimmed is told it as far as it fits.
+
+        A digest stands for what it digests (H0: handing off uses the history).
+        """
+        self.scale, self.reported_tokens = 1.0, None
+        tokens, items = self._window.max_tokens, self._window.max_context_items
+        own, count = self.own_tokens, len(self._context)
+        if self._history.has_digest or (tokens is None and items is None):
+            return
+        coming: list[Place] = []
+        for unit in self._history.trimmed_units():
+            own += sum(self._window.count_message(message) for place in unit if (message := place.message) is not None)
+            count += len(unit)
+            if (tokens is not None and own > tokens) or (items is not None and count > items):
+                break
+            coming += unit
+        self._history.come_back(coming)
+
     @property
     def own_tokens(self) -> int:
         """Our count of the context."""
         return self._window.count(self._context)
 
     def note_usage(self, input_tokens: int) -> None:
-        """The provider reported what a response's input cost (W6)."""
+        """The provider reported what a response's input cost: the context, and what only the provider still has (W6)."""
         if input_tokens <= 0:
             return
         self.reported_tokens = input_tokens
-        self.scale = min(20.0, max(1.0, input_tokens / max(1, self.own_tokens)))
+        self.scale = min(20.0, max(1.0, input_tokens / max(1, self.own_tokens + self._ledger.gone_tokens)))
 
     def apply(self) -> None:
         """Bring the context, and with it the provider's conversation, inside the window."""
-        if not self._digesting:
-            digest = self._window.digest(self._context, scale=self.scale) if self._may_summarize() else ()
-            if digest:
-                self._ask(digest)
-            else:
-                self._trim()
         self._delete_gone()
+        if self._digesting:
+            return
+        digest = self._window.digest(self._context, scale=self._felt_scale()) if self._may_summarize() else ()
+        if digest:
+            self._ask(digest)
+        else:
+            self._trim()
+
+    def _felt_scale(self) -> float:
+        """What our count is multiplied by, so that the window has room for what only the provider has."""
+        limit = self._window.max_tokens
+        if not limit or not self._ledger.gone_tokens or not self._capabilities.supports_item_deletion:
+            return self.scale
+        return limit / max(1.0, limit / self.scale - self._ledger.gone_tokens)
 
     def _may_summarize(self) -> bool:
         return self._window.summary_llm is not None and self._summary_failed_at != self._history.revision
 
     def _trim(self) -> None:
-        entries = self._window.select(self._context, scale=self.scale)
+        entries = self._window.select(self._context, scale=self._felt_scale())
         if not entries:
             return
         ids = tuple(entry.message.message_id for entry in entries)
@@ -95,27 +122,33 @@ class Trimming:
         self._effects.emit(MessagesRemoved(message_ids=ids, reason="window"))
 
     def _delete_at_provider(self, entries: Sequence[ContextEntry]) -> None:
-        if not self._capabilities.supports_item_deletion:
-            return
+        """What left the context leaves the provider's conversation, where it can; else it is only known to be there."""
         for entry in entries:
-            place = self._history.place_of(entry)
-            item_ids = place.item_ids if place is not None else (entry.message.message_id,)
-            for item_id in item_ids:
-                if item_id in self._ledger:
+            tokens = self._window.count_message(entry.message)
+            for item_id in self._items_of(entry):
+                if item_id not in self._ledger:
+                    continue
+                if self._capabilities.supports_item_deletion:
                     self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
                     self._ledger.remove(item_id)
+                else:
+                    self._ledger.mark_gone(item_id, tokens)
+                    tokens = 0
 
     def _delete_gone(self) -> None:
-        """Pictures that are gone here and still there count, and are the first to be deleted there (W5)."""
-        limit = self._window.max_tokens
-        if limit is None or not self._capabilities.supports_item_deletion:
+        """Items that are gone here and still there count, and are the first to be deleted there (W5)."""
+        if not self._capabilities.supports_item_deletion:
             return
-        while self._ledger.gone_tokens and (self.own_tokens + self._ledger.gone_tokens) * self.scale > limit:
-            item_id = self._ledger.oldest_gone()
-            if item_id is None:
-                return
+        while (item_id := self._ledger.oldest_gone()) is not None and self._is_too_much():
             self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
             self._ledger.remove(item_id)
+
+    def _is_too_much(self) -> bool:
+        """Whether the provider's conversation is over the window."""
+        tokens, items = self._window.max_tokens, self._window.max_context_items
+        if tokens is not None and (self.own_tokens + self._ledger.gone_tokens) * self.scale > tokens:
+            return True
+        return items is not None and len(self._context) + self._ledger.gone_count > items
 
     # -- summaries ----------------------------------------------------------------------------------------------------
 
@@ -135,9 +168,9 @@ class Trimming:
         """A summary came, or failed (None or empty): a stale one is ignored, a failed one falls back to trimming."""
         if basis_revision != self._basis or not self._digesting:
             return
-        entries, self._digesting = self._digesting, ()
-        whole = all(self._history.place_of(entry) is not None or entry.message.summary for entry in entries)
-        if not whole or text is None or not text.strip():
+        asked, self._digesting = self._digesting, ()
+        entries = [entry for entry in asked if self._history.has_entry(entry)]
+        if not entries or text is None or not text.strip():
             self._summary_failed_at = self._history.revision
             self._trim()
             return
@@ -148,7 +181,7 @@ class Trimming:
         ids = tuple(entry.message.message_id for entry in entries)
         self._delete_at_provider(entries)
         self._history.digest(entries, digest)
-        self._ledger.add(digest.message_id, self._window.count_message(digest))
+        self._ledger.add(digest.message_id)
         self.summarized += len(ids)
         self._effects.send(
             CreateItem(
@@ -160,13 +193,18 @@ class Trimming:
         )
         self._effects.emit(ContextSummarized(message=digest, digested=ids))
         self._effects.emit(MessagesRemoved(message_ids=ids, reason="summary"))
+        self._trim()
 
     def _item_before(self, entry: ContextEntry) -> str:
         """The provider's item in front of an entry; `root` is the front of its conversation."""
-        place = self._history.place_of(entry)
-        while place is not None and place.preceding is not None:
-            place = place.preceding
-            for item_id in reversed(place.item_ids):
+        before = self._history.entry_before(entry)
+        while before is not None:  # instructions and open calls only: what else is older is digested
+            for item_id in reversed(self._items_of(before)):
                 if item_id in self._ledger:
                     return item_id
+            before = self._history.entry_before(before)
         return "root"
+
+    def _items_of(self, entry: ContextEntry) -> tuple[str, ...]:
+        place = self._history.place_of(entry)
+        return place.item_ids if place is not None else (entry.message.message_id,)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextvars import Context
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -59,9 +60,12 @@ class SystemClock:
         return time.time()  # noqa: TID251  (the one place that may)
 
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
-        """Call `callback` on the running loop once `now()` has reached `when`."""
+        """Call `callback` on the running loop once `now()` has reached `when`, in a context of its own.
+
+        A loop keeps a cancelled call, and with it the context that it was asked for in, until its time has come.
+        """
         loop = asyncio.get_running_loop()
-        return loop.call_later(max(0.0, when - time.monotonic()), callback)
+        return loop.call_later(max(0.0, when - time.monotonic()), callback, context=Context())
 
     async def sleep_until(self, when: float) -> None:
         """Return once `now()` has reached `when`."""

@@ -38,13 +38,23 @@ class Rig:
     """A machine, its simulated time, and everything that it said."""
 
     def __init__(
-        self, settings: SessionSettings, capabilities: ModelCapabilities, context: ChatContext, *, connected: bool
+        self,
+        settings: SessionSettings,
+        capabilities: ModelCapabilities,
+        context: ChatContext,
+        *,
+        connected: bool,
     ) -> None:
         self._ids = itertools.count(1)
         self.now = 100.0
         self.context = context
         self.machine = SessionMachine(
-            settings, capabilities, context, make_id=self.make_id, wall_offset=1_000_000.0, now=self.now
+            settings,
+            capabilities,
+            context,
+            make_id=self.make_id,
+            wall_offset=1_000_000.0,
+            now=self.now,
         )
         self.events: list[seen.SessionEvent] = []
         self.local: list[do.LocalCommand] = []

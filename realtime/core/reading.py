@@ -1,0 +1,103 @@
+"""What can be read of a session's machine at any time.
+
+Owns: `MachineReading`, the reading half of `SessionMachine`. Driven by whoever holds the machine. Never changes anything.
+"""
+
+from __future__ import annotations
+
+from realtime.chat.conversation import TokenUsage
+from realtime.chat.messages import ChatMessage
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.commands import ConfigureSession
+from realtime.core.parts import Parts
+from realtime.core.reconnection import Reconnection
+from realtime.core.settings import Agent
+from realtime.core.statistics import MachineStatistics, collect
+
+__all__ = ["MachineReading"]
+
+
+class MachineReading:
+    """The reading half of `SessionMachine`."""
+
+    _parts: Parts
+    _reconnection: Reconnection
+    _is_closed: bool
+
+    def configuration(self) -> ConfigureSession:
+        """What a new connection is told first, as things are now."""
+        return self._reconnection.configuration()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session has ended."""
+        return self._is_closed
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection takes commands."""
+        return self._parts.outbox.is_open
+
+    @property
+    def control_waiting(self) -> int:
+        """Control commands that wait for the socket, but for those that tell a new connection where things stand."""
+        return self._parts.outbox.control_depth
+
+    @property
+    def has_link_command(self) -> bool:
+        """Whether `next_link_command` may have something."""
+        return self._parts.outbox.has_waiting()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a reply is being made, played or waited for."""
+        return (
+            self._parts.slot.is_busy or self._parts.slot.waiting is not None or bool(self._parts.replies.open_replies())
+        )
+
+    @property
+    def agent(self) -> Agent:
+        """Who speaks."""
+        return self._parts.agent
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do."""
+        return self._parts.capabilities
+
+    @property
+    def revision(self) -> int:
+        """Rises with every change of the history."""
+        return self._parts.history.revision
+
+    def messages(self) -> list[ChatMessage]:
+        """The history: a snapshot."""
+        return self._parts.history.messages()
+
+    def new_messages(self) -> list[ChatMessage]:
+        """The history without what was seeded: a snapshot."""
+        return self._parts.history.new_messages()
+
+    @property
+    def pending(self) -> tuple[ChatMessage, ...]:
+        """Turns that are still being spoken, transcribed or played, as far as they are."""
+        found: list[ChatMessage] = []
+        for place in self._parts.history.waiting():
+            message = place.message or self._parts.speech.preview(place) or self._parts.replies.preview(place)
+            if message is not None:
+                found.append(message)
+        return (*found, *self._parts.outgoing.pending(), *self._parts.speech.unplaced())
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Tokens of all responses."""
+        return self._parts.limits.usage
+
+    @property
+    def context_window_used(self) -> float | None:
+        """The fraction of the model's context window in use, by the last response; None until known."""
+        return self._parts.limits.window_fraction(self._parts.capabilities)
+
+    def statistics(self) -> MachineStatistics:
+        """Every figure that the machine counts."""
+        return collect(self._parts, reconnects=self._reconnection.count)
