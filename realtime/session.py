@@ -183,6 +183,7 @@ class RealtimeSession(SessionReading):
             memory_limit_bytes=memory_limit_bytes,
             resume_after_ms=resume_after_ms,
             tool_timeout_seconds=tool_timeout_seconds,
+            usage_before=basis.usage,
             image_detail=one_of("image_detail", image_detail, ("auto", "low", "high")),
         )
         capabilities = self._model.capabilities
@@ -278,13 +279,26 @@ class RealtimeSession(SessionReading):
         for chunk in self._feed.push(pcm, rate_hz):
             runtime.hear(chunk)
 
-    async def send_image(self, frame: Any) -> tuple[str, ...]:
-        """Show a picture without asking for a reply: `ImageContent`, or anything that `encode` takes. Encoded off the loop.
+    async def send_image(self, frame: Any, *, source: str = "camera") -> str:
+        """Show a picture without asking for a reply, as a frame of a camera or a screen. Encoded off the loop.
+
+        Args:
+            frame: An `ImageContent`, or anything that `encode` takes.
+            source: Which camera or screen; the window keeps the newest frames of each (behaviour.md W2).
 
         Returns:
             The id of the message that it becomes.
+
+        Raises:
+            ArgumentError: It is no picture, or the source has no name.
+            SessionClosed: The session has ended.
         """
-        return await self.send([frame], respond=False)
+        runtime = self._running()
+        if not check_text("source", source):
+            raise ArgumentError("source", source, "a name that is not empty")
+        image = frame if isinstance(frame, ImageContent) else await runtime.encode(frame)
+        ids = runtime.driver.step(lambda machine, now: machine.send([image], respond=False, source=source, now=now))
+        return ids[0]
 
     async def commit_audio(self) -> None:
         """Push-to-talk: what was said since the last commit is a turn; without audio nothing happens (behaviour.md T6)."""

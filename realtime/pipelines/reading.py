@@ -136,7 +136,7 @@ class SessionReading:
     @property
     def usage(self) -> TokenUsage:
         """Tokens of all responses, those of a continued `conversation` included."""
-        return self._basis.usage if self._runtime is None else self._basis.usage + self._runtime.driver.machine.usage
+        return self._basis.usage if self._runtime is None else self._runtime.driver.machine.usage
 
     @property
     def context_window_used(self) -> float | None:

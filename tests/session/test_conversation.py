@@ -21,8 +21,9 @@ from realtime import (
     RealtimeSession,
     ResizeOptions,
     TurnDetection,
+    UsageLimits,
 )
-from realtime.errors import ArgumentError, SessionClosed, UserError
+from realtime.errors import ArgumentError, SessionClosed, UsageLimitExceeded, UserError
 from realtime.events import (
     AudioReceived,
     HandedOff,
@@ -78,6 +79,25 @@ async def test_a_picture_is_encoded_as_chosen(obliging):
     assert [image.size for image in message.images] == [(32, 32)]
     content = model.all("conversation.item.create")[0]["item"]["content"]
     assert [part["type"] for part in content] == ["input_text", "input_image"]
+
+
+async def test_pictures_shown_by_hand_are_frames_of_their_source(obliging):
+    """H8, W2: the window keeps the newest of each source, the rest go first."""
+    model = obliging()
+    window = ContextWindow(max_tokens=200, keep_recent_frames=2)
+    async with RealtimeSession(model, encode_options=SMALL, window=window) as session:
+        ids = [await session.send_image(Image.new("RGB", (8, 8), "red")) for _ in range(6)]
+        await session.send_image(Image.new("RGB", (8, 8), "red"), source="screen")
+        await session.send("What do you see?")
+        await session.wait_for_reply()
+        frames = [message for message in session.context.messages() if message.is_frame]
+        with pytest.raises(ArgumentError, match="source"):
+            await session.send_image(Image.new("RGB", (8, 8)), source="")
+        with pytest.raises(ArgumentError):
+            await session.send_image("no picture")
+    assert [message.source for message in frames] == ["camera", "camera", "screen"]
+    assert [message.message_id for message in frames][:2] == ids[-2:]
+    assert len([message for message in session.all_messages() if message.is_frame]) == 7
 
 
 async def test_whoever_reacts_to_an_event_sees_history_at_least_that_far(obliging):
@@ -311,6 +331,12 @@ async def test_a_conversation_goes_on_in_the_next_session(obliging):
         await second.send("b")
         await second.wait_for_reply()
         assert second.usage.total_tokens == 30
+    limited = RealtimeSession(obliging(reply), conversation=bundle, usage_limits=UsageLimits(max_tokens=25))
+    async with limited:
+        events = aiter(limited)
+        await limited.send("b")
+        with pytest.raises(UsageLimitExceeded):
+            await _drain(events)
     after = second.conversation
     assert after.id == bundle.id
     assert after.revision > bundle.revision
@@ -324,6 +350,11 @@ async def test_earlier_pictures_that_the_model_cannot_take_are_refused_before_co
     with pytest.raises(UserError, match="picture"):
         RealtimeSession(model, message_history=history)
     assert model.connections == 0
+
+
+async def _drain(events: Any) -> None:
+    async for _event in events:
+        pass
 
 
 def _picture() -> Any:

@@ -122,7 +122,7 @@ async def talk(session: RealtimeSession, pc: object, track: object) -> None:
         assert_type(entered, RealtimeSession)
         assert_type(await session.send("hi"), tuple[str, ...])
         assert_type(await session.send(["look", b"..."], respond=False), tuple[str, ...])
-        assert_type(await session.send_image(object()), tuple[str, ...])
+        assert_type(await session.send_image(object(), source="screen"), str)
         await session.send_audio(b"", rate_hz=16_000)
         await session.commit_audio()
         await session.clear_audio()
