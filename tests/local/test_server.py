@@ -252,27 +252,6 @@ async def test_a_port_that_is_taken_is_said_in_words() -> None:
                 pass
 
 
-async def test_openai_s_own_client_talks_to_it() -> None:
-    from openai import AsyncOpenAI
-
-    async with serving(make_parts(ScriptedResponder("Hello there.")), api_key="s3cret") as server:
-        base = f"http://127.0.0.1:{server.port}/v1"
-        official = AsyncOpenAI(api_key="s3cret", base_url=base, websocket_base_url=base.replace("http", "ws"))
-        async with official, official.realtime.connect(model="gpt-realtime") as connection:
-            await connection.session.update(session={"type": "realtime", "output_modalities": ["text"]})
-            content = [{"type": "input_text", "text": "Hi."}]
-            await connection.conversation.item.create(item={"type": "message", "role": "user", "content": content})
-            await connection.response.create()
-            text = ""
-            async with asyncio.timeout(10):
-                async for event in connection:
-                    if event.type == "response.output_text.delta":
-                        text += event.delta
-                    if event.type == "response.done":
-                        break
-            assert text == "Hello there."
-
-
 @pytest.mark.parametrize(
     "bad",
     [
