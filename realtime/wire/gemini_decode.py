@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from realtime.core.model_events import (
+    ConversationSaved,
+    ExpiryAnnounced,
     InputCommitted,
     InputTranscriptDone,
     InputTranscriptUpdated,
@@ -49,6 +51,7 @@ from realtime.wire.json_fields import (
     count_of,
     decode_base64,
     flag_of,
+    list_of,
     object_of,
     objects_of,
     parse_message,
@@ -62,9 +65,7 @@ __all__ = ["GREETING", "GeminiDecoder", "read_usage"]
 GREETING: Final = '{"sessionOpened":{}}'
 """Ours: stands for the opening of the connection, since Gemini says nothing before it was set up."""
 
-_KNOWN: Final = frozenset(
-    {"usageMetadata", "goAway", "sessionResumptionUpdate", "toolCallCancellation", "voiceActivityDetectionSignal"}
-)
+_KNOWN: Final = frozenset({"usageMetadata", "voiceActivityDetectionSignal"})
 _MAX_CALLS: Final = 1024
 
 
@@ -100,13 +101,18 @@ class GeminiDecoder:
         expects_speech: Audio was sent since the last response, told by the writing half: without a transcript, what is
             answered next is the user's speech.
         metadata: What the response that begins next was asked for with, told by the writing half.
+        is_asked: What begins next answers a typed turn or a tool's output, told by the writing half: no speech.
+        awaits_answer: Something was said that is answered without being asked, told by the writing half; until it is.
+        handle: What takes the conversation up again; empty before there is one.
+        handle_is_current: Nothing happened since that the handle does not hold.
     """
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, *, resumes: bool = False) -> None:
         """Begin a connection.
 
         Args:
             prefix: What the ids made here begin with; another one for each connection.
+            resumes: The setup takes an earlier conversation up again.
         """
         self.decoded = 0
         self.malformed = 0
@@ -115,6 +121,11 @@ class GeminiDecoder:
         self.sent_ms = 0
         self.expects_speech = False
         self.metadata: dict[str, str] = {}
+        self.is_asked = False
+        self.awaits_answer = False
+        self.handle = ""
+        self.handle_is_current = False
+        self._resumes = resumes
         self._prefix = prefix
         self._count = 0
         self._response: str = ""
@@ -128,9 +139,14 @@ class GeminiDecoder:
         self._usage: TokenUsage | None = None
         self._handlers: dict[str, Callable[[JsonObject], list[ModelEvent]]] = {
             "sessionOpened": lambda _: [SessionReady()],
-            "setupComplete": lambda _: [SessionUpdated()],
+            "setupComplete": lambda _: [SessionUpdated(resumed=self._resumes)],
             "serverContent": self._content,
             "toolCall": self._calls,
+            "toolCallCancellation": self._calls_cancelled,
+            "goAway": lambda message: [
+                ExpiryAnnounced(seconds_left=_milliseconds(text_of(message, "timeLeft"), 0) / 1000)
+            ],
+            "sessionResumptionUpdate": self._saved,
             "voiceActivity": self._activity,
             "error": self._error,
         }
@@ -169,6 +185,21 @@ class GeminiDecoder:
         code = text_of(error, "status") or str(count_of(error, "code") or "")
         return [ModelFault(message=text_of(error, "message") or "Gemini reported an error", code=code)]
 
+    def _saved(self, update: JsonObject) -> list[ModelEvent]:
+        """The conversation can be taken up again as it is now. While it cannot, the handle before still serves."""
+        handle = text_of(update, "newHandle")
+        if not handle or not flag_of(update, "resumable"):
+            return []
+        self.handle, self.handle_is_current = handle, True
+        return [ConversationSaved()]
+
+    def _calls_cancelled(self, cancellation: JsonObject) -> list[ModelEvent]:
+        """The user spoke before these were answered. They were begun: what they give is told as text."""
+        for call_id in list_of(cancellation, "ids"):
+            if isinstance(call_id, str):
+                self.calls.pop(call_id, None)
+        return []
+
     def _new_id(self, kind: str) -> str:
         self._count += 1
         return f"{self._prefix}_{kind}{self._count}"
@@ -180,6 +211,7 @@ class GeminiDecoder:
         if self._turn:
             return []
         self._turn, self._turn_text = self._new_id("user"), ""
+        self.handle_is_current = False
         return [ItemAdded(item_id=self._turn, kind="message", role="user", has_place=False)]
 
     def _end_turn(self) -> list[ModelEvent]:
@@ -251,9 +283,9 @@ class GeminiDecoder:
         if self._response:
             return []
         events: list[ModelEvent] = []
-        if self.expects_speech and not self.metadata:
+        if self.expects_speech and not self.is_asked:
             events += self._begin_turn()
-        self.expects_speech = False
+        self.expects_speech = self.is_asked = self.awaits_answer = self.handle_is_current = False
         self._response, self._was_interrupted = self._new_id("response"), False
         metadata, self.metadata = self.metadata, {}
         return [*events, ResponseStarted(response_id=self._response, metadata=metadata)]

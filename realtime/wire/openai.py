@@ -147,6 +147,7 @@ class OpenAIWire:
         *,
         wall: float | None = None,
         decoder: OpenAIDecoder | None = None,
+        resumes: bool = False,
     ) -> None:
         """Begin a connection.
 
@@ -154,9 +155,13 @@ class OpenAIWire:
             options: What this model is told besides what every session says.
             wall: The time of day now, in seconds since the epoch, to count the provider's `expires_at` from.
             decoder: Reads a protocol that differs in parts.
+            resumes: The connection takes an earlier conversation up again; it is configured before anything else, and a
+                configuration that is the same is not told twice.
         """
         self._options = options or OpenAIOptions()
         self._decoder = decoder or OpenAIDecoder(wall=wall)
+        self._resumes = resumes
+        self._configured: SessionConfig | None = None
         self._encoded = 0
 
     def encode(self, command: LinkCommand) -> list[str | bytes]:
@@ -203,7 +208,7 @@ class OpenAIWire:
     def _events(self, command: LinkCommand) -> list[ClientEvent]:
         match command:
             case ConfigureSession():
-                return [self._configure(command)]
+                return self._configure(command)
             case CommitAudio():
                 return [AudioCommitEvent(type="input_audio_buffer.commit")]
             case ClearAudio():
@@ -251,10 +256,14 @@ class OpenAIWire:
             events.append(event)
         return events
 
-    def _configure(self, command: ConfigureSession) -> SessionUpdateEvent:
+    def _configure(self, command: ConfigureSession) -> list[ClientEvent]:
+        config = self.session_config(command)
+        if self._resumes and config == self._configured:
+            return []
+        self._configured = config
         if not self._decoder.configure_id:
             self._decoder.configure_id = command.command_id
-        return SessionUpdateEvent(type="session.update", session=self.session_config(command))
+        return [SessionUpdateEvent(type="session.update", session=config)]
 
     def session_config(self, command: ConfigureSession) -> SessionConfig:
         """The whole configuration. Fields that are left out keep their value, so what can be cleared is always there."""

@@ -17,12 +17,12 @@ from realtime.core.commands import (
     DeleteItem,
     TruncateItem,
 )
-from realtime.core.model_events import ModelFault, OutputAudio, UnknownReport
+from realtime.core.model_events import ModelFault, OutputAudio, SessionUpdated, UnknownReport
 from realtime.core.settings import ToolSpec, TurnDetection
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import wav_bytes
 from realtime.testing import check_wire_format
-from realtime.wire.base import WireFormat
+from realtime.wire.base import ReconfigurationError, ResumableWire, Resumption, WireFormat
 from realtime.wire.gemini import GeminiOptions, GeminiWire
 
 NAMES = ["gemini/text_in_audio_out_turn", "gemini/tool_call_round"]
@@ -64,7 +64,7 @@ def test_a_connection_is_set_up_as_recorded(recorded, name):
     tools = tuple(ToolSpec(name=tool["name"], description=tool["description"]) for tool in declared)
     sent = setup(instructions=wanted["systemInstruction"]["parts"][0]["text"], tools=tools)
     given = sent.pop("tools", [{"functionDeclarations": []}])[0]["functionDeclarations"]
-    assert sent == wanted
+    assert sent == {**wanted, "sessionResumption": {}, "contextWindowCompression": {"slidingWindow": {}}}
     assert [(tool["name"], tool["description"]) for tool in given] == [(tool.name, tool.description) for tool in tools]
 
 
@@ -76,23 +76,48 @@ class TestSetup:
             "temperature": 0.3,
             "max_output_tokens": 200,
             "turn_coverage": "all",
-            "compress_context": True,
+            "media_resolution": "low",
+            "reasoning_effort": "low",
+            "thinking_budget": 0,
+            "transcription_language": "de",
+            "truncation": 0.5,
+            "context_window": 1000,
         }
         parameters = {"type": "object", "properties": {"id": {"type": "integer"}}}
-        sent = setup(make(**options), tools=(ToolSpec(name="look", parameters=parameters),), transcription=None)
+        sent = setup(make(**options), tools=(ToolSpec(name="look", parameters=parameters),))
         assert sent["generationConfig"] == {
             "responseModalities": ["AUDIO"],
             "speechConfig": {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": "Kore"}}, "languageCode": "de-DE"},
             "temperature": 0.3,
             "maxOutputTokens": 200,
+            "mediaResolution": "MEDIA_RESOLUTION_LOW",
+            "thinkingConfig": {"thinkingLevel": "LOW", "thinkingBudget": 0},
         }
         assert sent["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == parameters
         assert sent["realtimeInputConfig"] == {"turnCoverage": "TURN_INCLUDES_ALL_INPUT"}
-        assert sent["contextWindowCompression"] == {"slidingWindow": {}}
-        assert "inputAudioTranscription" not in sent
+        assert sent["contextWindowCompression"] == {"slidingWindow": {"targetTokens": 500}}
+        assert sent["inputAudioTranscription"] == {"languageCodes": ["de"]}
         assert "systemInstruction" not in sent
-        with pytest.raises(ArgumentError, match="max_output_tokens"):
-            make(max_output_tokens=0)
+        assert "inputAudioTranscription" not in setup(transcription=None)
+        assert "contextWindowCompression" not in setup(make(truncation="disabled"))
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"max_output_tokens": 0},
+            {"temperature": 3},
+            {"thinking_budget": -1},
+            {"turn_coverage": "some"},
+            {"media_resolution": "huge"},
+            {"reasoning_effort": "xhigh"},
+            {"truncation": "some"},
+            {"truncation": 2.0, "context_window": 100},
+            {"truncation": 0.5},
+        ],
+    )
+    def test_what_cannot_be_is_refused_by_name(self, wrong):
+        with pytest.raises(ArgumentError, match=next(iter(wrong))):
+            make(**wrong)
 
     def test_the_agents_voice_comes_first_and_text_needs_no_transcript(self):
         sent = setup(make(voice="Kore"), voice="Puck", output="text")
@@ -129,8 +154,119 @@ class TestSetup:
         wire = make()
         setup(wire, instructions="One.")
         assert encode(ConfigureSession(command_id="k2", instructions="One."), wire) == []
-        with pytest.raises(UserError, match="another connection"):
+        with pytest.raises(ReconfigurationError, match="anew"):
             wire.encode(ConfigureSession(command_id="k3", instructions="Two."))
+
+
+class TestResumption:
+    """L1, B34: the newest handle, if there is one."""
+
+    def saved(self, wire, handle="h1"):
+        wire.decode(json.dumps({"sessionResumptionUpdate": {"newHandle": handle, "resumable": True}}))
+
+    def test_without_a_handle_there_is_none(self):
+        wire = make()
+        assert isinstance(wire, ResumableWire)
+        assert setup(wire)["sessionResumption"] == {}
+        assert wire.resumption() is None
+
+    def test_the_newest_handle_takes_it_up_again(self):
+        wire = make()
+        self.saved(wire)
+        self.saved(wire, "h2")
+        create(wire, "user", "Hi")
+        resumption = wire.resumption()
+        assert resumption.handle == "h2"
+        assert "h2" not in repr(resumption)
+        again = GeminiWire(GeminiOptions(model=MODEL), prefix="g2", resumption=resumption)
+        assert setup(again, earlier_items=2)["sessionResumption"] == {"handle": "h2"}
+        assert again.decode('{"setupComplete":{}}') == [SessionUpdated(resumed=True)]
+        (told,) = create(again, "user", "Hi")
+        assert told["clientContent"]["turnComplete"] is False
+
+    def test_a_configuration_that_is_the_same_is_not_told_again_and_its_handle_is_not_part_of_it(self):
+        wire = GeminiWire(GeminiOptions(model=MODEL), prefix="g2", resumption=Resumption(handle="h"))
+        setup(wire, instructions="One.")
+        assert encode(ConfigureSession(command_id="k2", instructions="One.", earlier_items=3), wire) == []
+
+    def test_where_nothing_can_be_told_quietly_only_a_current_handle_will_do(self):
+        wire = make(history_first=True)
+        self.saved(wire)
+        assert wire.resumption().handle == "h1"
+        create(wire, "user", "", images=(PICTURE,), source="camera")
+        assert wire.resumption().handle == "h1"
+        create(wire, "user", "Hi")
+        assert wire.resumption() is None
+        self.saved(wire, "h2")
+        assert wire.resumption().handle == "h2"
+
+
+class TestHistoryFirst:
+    """Gemini 3.1 and later: content is an earlier conversation, what is typed later is typed."""
+
+    def wire(self, earlier=0):
+        wire = make(history_first=True)
+        sent = setup(wire, earlier_items=earlier)
+        assert sent.get("historyConfig") == ({"initialHistoryInClientContent": True} if earlier else None)
+        return wire
+
+    def test_an_earlier_conversation_is_told_first_and_then_closed(self):
+        wire = self.wire(earlier=2)
+        (first,) = create(wire, "user", "Hi")
+        assert first["clientContent"]["turnComplete"] is False
+        second, end = create(wire, "assistant", "Hello.")
+        assert second["clientContent"]["turns"][0]["role"] == "model"
+        assert end == {"clientContent": {"turnComplete": True}}
+        assert create(wire, "user", "Now?") == []
+        assert encode(CreateResponse(command_id="k"), wire) == [{"realtimeInput": {"text": "Now?"}}]
+
+    def test_a_history_whose_last_message_cannot_be_said_is_closed_by_what_comes_next(self):
+        wire = self.wire(earlier=1)
+        with pytest.raises(UserError, match="transcript"):
+            create(wire, "user", "", audio=AudioContent(wav_bytes(bytes(320), 16_000)))
+        end, sound = encode(AppendAudio(command_id="k", pcm=bytes(4)), wire)
+        assert end == {"clientContent": {"turnComplete": True}}
+        assert "audio" in sound["realtimeInput"]
+
+    def test_frames_of_an_earlier_conversation_are_part_of_it(self):
+        wire = self.wire(earlier=1)
+        told, _ = create(wire, "user", "", images=(PICTURE,), source="camera")
+        assert told["clientContent"]["turns"][0]["parts"][0]["inlineData"]["mimeType"] == "image/png"
+
+    def test_text_waits_until_a_reply_is_asked_for(self):
+        wire = self.wire()
+        (shown,) = create(wire, "user", "Look.", images=(PICTURE,))
+        assert "video" in shown["realtimeInput"]
+        assert create(wire, "system", "It is noon.") == []
+        (asked,) = encode(CreateResponse(command_id="k", instructions="Be brief."), wire)
+        assert asked["realtimeInput"]["text"] == "Look.\n<system>It is noon.</system>\n<system>Be brief.</system>"
+        assert encode(CreateResponse(command_id="k"), wire) == []
+
+    def test_asked_to_speak_with_nothing_said_it_is_told_that_the_user_waits(self):
+        (asked,) = encode(CreateResponse(command_id="k"), self.wire())
+        assert "waits" in asked["realtimeInput"]["text"]
+
+
+class TestAsking:
+    def test_a_tools_output_is_answered_without_being_asked(self):
+        wire = make()
+        wire.decode(json.dumps({"toolCall": {"functionCalls": [{"id": "c1", "name": "look"}]}}))
+        create(wire, "tool", "two cats", tool_call_id="c1")
+        encode(AppendAudio(command_id="k", pcm=bytes(4)), wire)
+        assert encode(CreateResponse(command_id="k"), wire) == []
+
+    def test_after_its_answer_it_can_be_asked_again(self):
+        wire = make()
+        wire.decode(json.dumps({"toolCall": {"functionCalls": [{"id": "c1", "name": "look"}]}}))
+        create(wire, "tool", "two cats", tool_call_id="c1")
+        wire.decode('{"serverContent":{"outputTranscription":{"text":"Two."},"turnComplete":true}}')
+        assert encode(CreateResponse(command_id="k"), wire) == [{"clientContent": {"turnComplete": True}}]
+
+    def test_instructions_for_one_reply_are_told_with_it(self):
+        turn = {"role": "user", "parts": [{"text": "<system>Say yes.</system>"}]}
+        assert encode(CreateResponse(command_id="k", instructions="Say yes.")) == [
+            {"clientContent": {"turns": [turn], "turnComplete": True}}
+        ]
 
 
 class TestSound:

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realtime.core.model_events import (
+    ConversationSaved,
+    ExpiryAnnounced,
     InputCommitted,
     InputTranscriptDone,
     InputTranscriptUpdated,
@@ -127,10 +129,56 @@ def test_speech_without_transcription_is_a_turn_of_its_own():
 
 def test_a_typed_turn_carries_its_metadata_and_is_no_speech():
     decoder = GeminiDecoder("g")
-    decoder.expects_speech, decoder.metadata = True, {"wish": "w1"}
+    decoder.expects_speech, decoder.is_asked, decoder.metadata = True, True, {"wish": "w1"}
     events = decode(audio(b"ab"), decoder=decoder)
     assert events[0] == ResponseStarted(response_id="g_response1", metadata={"wish": "w1"})
     assert isinstance(events[1], OutputItemStarted)
+
+
+def test_the_answer_to_a_tools_output_is_no_speech_however_much_silence_was_sent_meanwhile():
+    decoder = GeminiDecoder("g")
+    decoder.is_asked = True
+    decoder.expects_speech = True
+    assert not [event for event in decode(audio(b"ab"), decoder=decoder) if getattr(event, "role", "") == "user"]
+    decoder.expects_speech = True
+    assert [event for event in decode(DONE, audio(b"ab"), decoder=decoder) if getattr(event, "role", "") == "user"]
+
+
+class TestLife:
+    """L1, L3, B34."""
+
+    @pytest.mark.parametrize(("left", "seconds"), [("50s", 50.0), ("0.5s", 0.5), ("soon", 0.0), (None, 0.0)])
+    def test_going_away_is_an_announced_end(self, left, seconds):
+        message = {"goAway": {} if left is None else {"timeLeft": left}}
+        assert decode(message) == [ExpiryAnnounced(seconds_left=seconds)]
+
+    def test_a_handle_says_that_the_conversation_is_saved(self):
+        decoder = GeminiDecoder("g")
+        update = {"sessionResumptionUpdate": {"newHandle": "h1", "resumable": True}}
+        assert decode(update, decoder=decoder) == [ConversationSaved()]
+        assert (decoder.handle, decoder.handle_is_current) == ("h1", True)
+
+    def test_while_nothing_can_be_saved_the_handle_before_serves(self):
+        decoder = GeminiDecoder("g")
+        decode({"sessionResumptionUpdate": {"newHandle": "h1", "resumable": True}}, decoder=decoder)
+        assert decode({"sessionResumptionUpdate": {"resumable": False}}, decoder=decoder) == []
+        assert decoder.handle == "h1"
+
+    @pytest.mark.parametrize("message", [audio(b"ab"), content(inputTranscription={"text": "Hi"})])
+    def test_what_happens_after_it_makes_a_handle_old(self, message):
+        decoder = GeminiDecoder("g")
+        decode({"sessionResumptionUpdate": {"newHandle": "h1", "resumable": True}}, message, decoder=decoder)
+        assert not decoder.handle_is_current
+
+    def test_a_setup_that_resumes_says_so(self):
+        assert GeminiDecoder("g", resumes=True).decode('{"setupComplete":{}}') == [SessionUpdated(resumed=True)]
+
+    def test_calls_that_were_cancelled_are_no_longer_waited_for(self):
+        decoder = GeminiDecoder("g")
+        calls = [{"id": "c1", "name": "a"}, {"id": "c2", "name": "b"}]
+        decode({"toolCall": {"functionCalls": calls}}, decoder=decoder)
+        decode({"toolCallCancellation": {"ids": ["c1", 7]}}, decoder=decoder)
+        assert decoder.calls == {"c2": "b"}
 
 
 class TestInterruption:
@@ -198,8 +246,8 @@ def test_a_turn_that_ends_for_a_reason_is_incomplete():
     "message",
     [
         content(),
-        {"goAway": {"timeLeft": "50s"}},
-        {"sessionResumptionUpdate": {"newHandle": "h", "resumable": True}},
+        {"sessionResumptionUpdate": {"resumable": False}},
+        {"sessionResumptionUpdate": {"newHandle": "h"}},
         {"toolCallCancellation": {"ids": ["c1"]}},
         {"usageMetadata": {"promptTokenCount": 5}},
         {"toolCall": {}},

@@ -16,13 +16,16 @@ from realtime.core.model_events import (
     OutputTextDone,
     ResponseEnded,
     ResponseStarted,
+    SessionUpdated,
+    SpeechBegan,
     ToolCallDone,
     UnknownReport,
 )
 from realtime.core.settings import ToolSpec, TurnDetection
-from realtime.errors import UserError
+from realtime.errors import ArgumentError, UserError
 from realtime.testing import check_wire_format, openai_script
-from realtime.wire.xai import XaiWire
+from realtime.wire.base import ResumableWire
+from realtime.wire.xai import XaiOptions, XaiWire
 
 NAMES = ["xai/text_in_audio_out_turn", "xai/tool_call_round"]
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg=="
@@ -94,7 +97,8 @@ def test_the_session_is_configured_as_recorded(recorded, name):
     command = ConfigureSession(command_id="k1", instructions=session["instructions"], tools=tools)
     (text,) = XaiWire().encode(command)
     sent = json.loads(text)
-    assert sent["session"] | {"tools": session.get("tools", [])} == session | {"tools": session.get("tools", [])}
+    wanted = session | {"tools": session.get("tools", []), "resumption": {"enabled": True}}
+    assert sent["session"] | {"tools": session.get("tools", [])} == wanted
     assert len(sent["session"]["tools"]) == len(tools)
 
 
@@ -186,3 +190,123 @@ def test_a_reply_that_was_dropped_without_a_word_ends_when_the_next_begins():
     ]
     (again,) = decode(*openai_script.response_created("r2"), wire=wire)
     assert again == ResponseStarted(response_id="r2")
+
+
+def test_every_option_has_its_field():
+    options = XaiOptions(
+        voice="ara",
+        transcription_model="grok-2",
+        transcription_language="de",
+        key_terms=["Colossus"],
+        speed=0.8,
+        idle_timeout_ms=5000,
+        tool_choice="required",
+        reasoning_effort="none",
+        resumption=False,
+    )
+    session = json.loads(XaiWire(options).encode(ConfigureSession(command_id="k1"))[0])["session"]
+    assert session["audio"]["input"]["transcription"] == {
+        "model": "grok-2",
+        "language_hint": "de",
+        "keyterms": ["Colossus"],
+    }
+    assert session["audio"]["output"]["speed"] == 0.8
+    assert session["turn_detection"]["idle_timeout_ms"] == 5000
+    assert (session["voice"], session["tool_choice"], session["reasoning"]) == ("ara", "required", {"effort": "none"})
+    assert "resumption" not in session
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"speed": 2},
+        {"idle_timeout_ms": 0},
+        {"key_terms": ["x" * 51]},
+        {"tool_choice": "some"},
+        {"reasoning_effort": "low"},
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(wrong):
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        XaiOptions(**wrong)
+
+
+CONVERSATION = {"type": "conversation.created", "conversation": {"id": "conv_1"}}
+
+
+class TestResumption:
+    """L1: the same conversation id back means that xAI still has it."""
+
+    def begun(self, options=None):
+        wire = XaiWire(options)
+        wire.encode(ConfigureSession(command_id="k1"))
+        decode(CONVERSATION, {"type": "session.updated"}, wire=wire)
+        return wire
+
+    def resumed(self, *messages):
+        first = self.begun()
+        create(first, "m1")
+        decode(added("item_1"), wire=first)
+        wire = XaiWire(resumption=first.resumption())
+        wire.encode(ConfigureSession(command_id="k1"))
+        return wire, decode(CONVERSATION, *messages, {"type": "session.updated"}, wire=wire)
+
+    def test_the_conversation_s_id_takes_it_up_again(self):
+        wire = self.begun()
+        assert isinstance(wire, ResumableWire)
+        assert wire.resumption().handle == "conv_1"
+        assert XaiWire().resumption() is None
+        assert self.begun(XaiOptions(resumption=False)).resumption() is None
+
+    def test_while_something_is_under_way_it_is_not_to_be_relied_on(self):
+        wire = self.begun()
+        create(wire, "m1")
+        assert wire.resumption() is None
+        decode(added("item_1"), wire=wire)
+        assert wire.resumption() is not None
+
+    def test_the_same_id_back_says_that_it_goes_on(self):
+        _, events = self.resumed()
+        assert events == [SessionUpdated(resumed=True)]
+
+    def test_another_id_is_another_conversation(self):
+        wire = XaiWire(resumption=self.begun().resumption())
+        other = {"type": "conversation.created", "conversation": {"id": "conv_2"}}
+        assert decode(other, {"type": "session.updated"}, wire=wire) == [SessionUpdated(resumed=False)]
+        assert of_type(decode(added("item_1"), wire=wire), ItemAdded)
+
+    def test_what_the_conversation_held_is_no_news(self):
+        wire, events = self.resumed(
+            added("item_1"),
+            added("item_2", role="assistant"),
+            added("item_3", type="function_call", role=None, call_id="c1"),
+            added("item_4", type="function_call_output", role=None, call_id="c1"),
+            {
+                "type": "conversation.item.input_audio_transcription.completed",
+                "item_id": "item_1",
+                "transcript": "Hi",
+            },
+            {"type": "conversation.item.input_audio_transcription.updated", "item_id": "item_1", "transcript": "H"},
+        )
+        assert events == [SessionUpdated(resumed=True)]
+        assert decode({"type": "conversation.item.deleted", "item_id": "item_1"}, wire=wire) == [
+            ItemDeleted(item_id="m1")
+        ]
+
+    def test_what_happens_afterwards_is(self):
+        wire, _ = self.resumed(added("item_1"))
+        create(wire, "m2")
+        (typed,) = of_type(decode(added("item_5"), wire=wire), ItemAdded)
+        assert (typed.item_id, typed.has_place) == ("m2", False)
+        speech = {"type": "input_audio_buffer.speech_started", "item_id": "item_6", "audio_start_ms": 10}
+        began, spoken = decode(speech, added("item_6", status="in_progress"), wire=wire)
+        assert (type(began), spoken.item_id) == (SpeechBegan, "item_6")
+        said = decode(
+            {"type": "response.created", "response": {"id": "r1"}}, added("item_7", role="assistant"), wire=wire
+        )
+        assert [type(event) for event in said] == [ResponseStarted, ItemAdded]
+
+    def test_a_configuration_is_told_once(self):
+        wire, _ = self.resumed()
+        assert wire.encode(ConfigureSession(command_id="k2")) == []
+        assert len(wire.encode(ConfigureSession(command_id="k3", instructions="Other."))) == 1
