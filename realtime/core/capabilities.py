@@ -38,6 +38,8 @@ class ModelCapabilities:
     """A turn that it hears may go without a reply (`TurnDetection(create_response=False)`)."""
     supports_audio_clearing: bool = True
     """Audio that was sent and not committed can be thrown away."""
+    supports_reasoning: bool = False
+    """It can be told how long to think (`reasoning_effort`)."""
     supports_truncation: bool = True
     """A spoken item can be cut to what was heard."""
     supports_item_deletion: bool = True

@@ -142,3 +142,28 @@ def check_abilities(capabilities: ModelCapabilities, settings: SessionSettings) 
         raise UserError(f"{model} has no text output (supports_text_output): use output='audio'")
     if settings.tools and not capabilities.supports_tools:
         raise UserError(f"{model} calls no tools (supports_tools): leave tools= out")
+    _check_turns(model, capabilities, settings)
+    kept = settings.retention
+    if kept.keeps_output_audio and not capabilities.supports_audio_output:
+        raise UserError(
+            f"{model}'s speech does not come here (supports_audio_output), so none can be kept: audio_retention"
+        )
+    if kept.keeps_input_audio and not capabilities.supports_audio_input:
+        raise UserError(f"{model} is given no audio (supports_audio_input), so none can be kept: audio_retention")
+
+
+def _check_turns(model: str, capabilities: ModelCapabilities, settings: SessionSettings) -> None:
+    """Refuse turns that the model cannot take."""
+    detection = settings.turn_detection
+    if detection.mode == "semantic" and not capabilities.supports_semantic_turns:
+        raise UserError(
+            f"{model} cannot tell the end of a turn by what is said (supports_semantic_turns): "
+            "use TurnDetection(mode='server') or 'manual'"
+        )
+    if detection.mode == "manual" and not capabilities.supports_manual_turns:
+        raise UserError(f"{model} ends turns itself (supports_manual_turns): use TurnDetection(mode='server')")
+    holds = settings.resume_after_ms > 0
+    goes_unanswered = detection.mode != "manual" and (holds or not detection.create_response)
+    if goes_unanswered and not capabilities.supports_unanswered_turns:
+        asked = "resume_after_ms" if holds else "TurnDetection(create_response=False)"
+        raise UserError(f"{model} answers every turn that it hears (supports_unanswered_turns): leave {asked} out")
