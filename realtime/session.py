@@ -34,10 +34,10 @@ from realtime.errors import ArgumentError, SessionClosed, UserError
 from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions
 from realtime.models import resolve
 from realtime.models.base import RealtimeModel
-from realtime.pipelines.clock import Clock, SystemClock
+from realtime.pipelines.clock import Clock
 from realtime.pipelines.input import AudioFeed, as_parts
-from realtime.pipelines.reading import SessionReading
 from realtime.pipelines.runtime import SessionRuntime
+from realtime.pipelines.session_tracks import SessionTracks
 from realtime.pipelines.setup import (
     check_abilities,
     check_agents,
@@ -48,7 +48,6 @@ from realtime.pipelines.setup import (
     starting_point,
 )
 from realtime.pipelines.tool import CallContext, build_tools
-from realtime.tracks.reply import ReplyTrack
 
 __all__ = ["RealtimeSession", "ToolContext"]
 
@@ -67,7 +66,7 @@ class ToolContext(CallContext):
     """As `RealtimeSession.context_window_used`."""
 
 
-class RealtimeSession(SessionReading):
+class RealtimeSession(SessionTracks):
     """A voice and vision conversation with a model: tracks in, a live context, a spoken reply out.
 
     ::
@@ -151,7 +150,6 @@ class RealtimeSession(SessionReading):
             UserError: The model cannot do what is asked for, such as take up earlier pictures.
         """
         self._model = resolve(model)
-        self._clock: Clock = SystemClock() if clock is None else clock
         start, basis = starting_point(context, message_history, conversation)
         first = Agent(
             instructions=check_text("instructions", instructions),
@@ -189,9 +187,8 @@ class RealtimeSession(SessionReading):
         capabilities = self._model.capabilities
         check_abilities(capabilities, settings)
         check_seed(start.messages(), capabilities)
-        super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings)
+        super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings, clock=clock)
         self._encode_options = encode_options
-        self._reply_track: ReplyTrack | None = None
         self._feed = AudioFeed(capabilities.input_rate_hz)
 
     # -- life -----------------------------------------------------------------------------------------------------------
@@ -331,27 +328,6 @@ class RealtimeSession(SessionReading):
         check_count("played_ms", played_ms, none_is="what the track counted")
         self._running().driver.step(lambda machine, now: machine.interrupt(played_ms=played_ms, now=now))
 
-    async def look(self, source: str | None = None) -> ImageContent:
-        """Show the model the next frame, whatever the schedule.
-
-        Args:
-            source: Of which track; None: of any.
-
-        Returns:
-            The picture that the model was shown.
-
-        Raises:
-            UserError: There is no such video track.
-            SessionClosed: The session ended first.
-        """
-        runtime = self._running()
-        sources = runtime.media.video_sources
-        if not sources or (source is not None and source not in sources):
-            known = ", ".join(map(repr, sources)) or "none"
-            raise UserError(f"there is no video track {source!r} to look at; there is: {known}")
-        runtime.driver.step(lambda machine, now: machine.look(source, now=now))
-        return await runtime.video.look(source)
-
     async def hand_off(self, agent: Agent | str, *, reason: str = "") -> AgentHandoff:
         """Let another agent take the same conversation; recorded as `AgentHandoff`.
 
@@ -386,64 +362,6 @@ class RealtimeSession(SessionReading):
         known = self._running().driver.step(lambda machine, now: machine.receive_approval(call_id, bool(ok), now=now))
         if not known:
             raise ArgumentError("call_id", call_id, "a call that waits for approval")
-
-    # -- media ------------------------------------------------------------------------------------------------------------
-
-    def add_track(self, track: Any, *, source: str | None = None) -> str:
-        """Listen to, or look at, any MediaStreamTrack; several at once, each with a name.
-
-        Args:
-            track: An aiortc track, or anything like one.
-            source: Its name; None: ``microphone`` or ``camera``, numbered from the second on.
-
-        Returns:
-            Its name.
-
-        Raises:
-            ArgumentError: It is no track, is read already, or the name is taken.
-            SessionClosed: The session has ended.
-        """
-        runtime = self._running()
-        if runtime.driver.closed:
-            raise SessionClosed("the session has ended")
-        return runtime.media.add(track, source)
-
-    async def remove_track(self, track: Any) -> None:
-        """Stop reading a track, given itself or by its name. The track goes on; it is the application's.
-
-        Raises:
-            ArgumentError: It is not read.
-        """
-        await self._running().media.remove(track)
-
-    def attach(self, pc: Any) -> None:
-        """Take all tracks of an aiortc peer connection, now and later, and send it the reply.
-
-        Works for the side that offers and the side that answers, before or after ``setRemoteDescription``.
-
-        Raises:
-            ArgumentError: It is no aiortc peer connection.
-            UserError: Its local description is set already, or it is closed.
-            SessionClosed: The session has ended.
-        """
-        runtime = self._running()
-        if runtime.driver.closed:
-            raise SessionClosed("the session has ended")
-        runtime.media.attach(pc, self.reply_track)
-
-    @property
-    def reply_track(self) -> ReplyTrack:
-        """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle.
-
-        Always the same, unless it ended (aiortc ends what a closed peer connection sent): then it is a new one.
-        """
-        runtime = self._running()
-        if self._reply_track is None or (runtime.player.needs_track and not runtime.driver.closed):
-            self._reply_track = ReplyTrack(
-                self.capabilities.output_rate_hz, on_played=runtime.player.on_track_played, clock=self._clock
-            )
-            runtime.player.use_track(self._reply_track)
-        return self._reply_track
 
     # -- within -----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,116 @@
+"""A session's tracks: the user's in, the reply out.
+
+Owns: `SessionTracks`, the media half of `RealtimeSession`, above what can be read of it. Driven by the application. It
+never decides what is done with a frame.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from realtime.chat.context import ChatContext
+from realtime.chat.conversation import Conversation
+from realtime.chat.messages import ImageContent
+from realtime.core.capabilities import ModelCapabilities
+from realtime.core.settings import SessionSettings
+from realtime.errors import SessionClosed, UserError
+from realtime.pipelines.clock import Clock, SystemClock
+from realtime.pipelines.reading import SessionReading
+from realtime.tracks.reply import ReplyTrack
+
+__all__ = ["SessionTracks"]
+
+
+class SessionTracks(SessionReading):
+    """The media half of `RealtimeSession`."""
+
+    def __init__(
+        self,
+        *,
+        context: ChatContext,
+        basis: Conversation,
+        capabilities: ModelCapabilities,
+        settings: SessionSettings,
+        clock: Clock | None,
+    ) -> None:
+        """No track yet; see `SessionReading`. `clock` is what everything keeps time by, None: the system's."""
+        super().__init__(context=context, basis=basis, capabilities=capabilities, settings=settings)
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._reply_track: ReplyTrack | None = None
+
+    def add_track(self, track: Any, *, source: str | None = None) -> str:
+        """Listen to, or look at, any MediaStreamTrack; several at once, each with a name.
+
+        Args:
+            track: An aiortc track, or anything like one.
+            source: Its name; None: ``microphone`` or ``camera``, numbered from the second on.
+
+        Returns:
+            Its name.
+
+        Raises:
+            ArgumentError: It is no track, is read already, or the name is taken.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        if runtime.driver.closed:
+            raise SessionClosed("the session has ended")
+        return runtime.media.add(track, source)
+
+    async def remove_track(self, track: Any) -> None:
+        """Stop reading a track, given itself or by its name. The track goes on; it is the application's.
+
+        Raises:
+            ArgumentError: It is not read.
+        """
+        await self._running().media.remove(track)
+
+    def attach(self, pc: Any) -> None:
+        """Take all tracks of an aiortc peer connection, now and later, and send it the reply.
+
+        Works for the side that offers and the side that answers, before or after ``setRemoteDescription``.
+
+        Raises:
+            ArgumentError: It is no aiortc peer connection.
+            UserError: Its local description is set already, or it is closed.
+            SessionClosed: The session has ended.
+        """
+        runtime = self._running()
+        if runtime.driver.closed:
+            raise SessionClosed("the session has ended")
+        runtime.media.attach(pc, self.reply_track)
+
+    @property
+    def reply_track(self) -> ReplyTrack:
+        """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle.
+
+        Always the same, unless it ended (aiortc ends what a closed peer connection sent): then it is a new one.
+        """
+        runtime = self._running()
+        if self._reply_track is None or (runtime.player.needs_track and not runtime.driver.closed):
+            self._reply_track = ReplyTrack(
+                self.capabilities.output_rate_hz, on_played=runtime.player.on_track_played, clock=self._clock
+            )
+            runtime.player.use_track(self._reply_track)
+        return self._reply_track
+
+    async def look(self, source: str | None = None) -> ImageContent:
+        """Show the model the next frame, whatever the schedule.
+
+        Args:
+            source: Of which track; None: of any.
+
+        Returns:
+            The picture that the model was shown.
+
+        Raises:
+            UserError: There is no such video track.
+            SessionClosed: The session ended first.
+        """
+        runtime = self._running()
+        sources = runtime.media.video_sources
+        if not sources or (source is not None and source not in sources):
+            known = ", ".join(map(repr, sources)) or "none"
+            raise UserError(f"there is no video track {source!r} to look at; there is: {known}")
+        runtime.driver.step(lambda machine, now: machine.look(source, now=now))
+        return await runtime.video.look(source)
