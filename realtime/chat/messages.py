@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from realtime.chat.content import AudioContent, ImageContent
 from realtime.chat.frozen import EMPTY, freeze
@@ -29,9 +29,12 @@ __all__ = [
     "as_arguments",
     "as_output",
     "as_role",
+    "as_text",
 ]
 
 _Part = TypeVar("_Part")
+_TEXTS = ("message_id", "tool_call_id", "agent_id", "tool_name", "thinking", "unheard", "source")
+"""Fields of a message that are text and nothing else."""
 
 
 class ChatRole(StrEnum):
@@ -56,21 +59,30 @@ def as_role(role: ChatRole | str) -> ChatRole:
         raise ArgumentError("role", role, f"a ChatRole or one of {', '.join(ChatRole)}") from None
 
 
+def as_text(value: object) -> str:
+    """Anything as text, by `str()`; what cannot say what it is gives its type's name."""
+    try:
+        return str(value)
+    except Exception:  # its own __str__, or nested too deep
+        return f"<{type(value).__name__}>"
+
+
 def as_arguments(arguments: object) -> str:
     """A call's arguments as JSON text: text stays as it is, None is no arguments, anything else is encoded."""
-    if isinstance(arguments, str):
-        return arguments
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)
+    return "" if arguments is None else as_output(arguments)
 
 
 def as_output(output: object) -> str:
-    """A tool's output as text: text stays as it is, anything else is encoded as JSON; None, 0 and {} are results (F6)."""
+    """A tool's output as text: text stays as it is, anything else is encoded as JSON; None, 0 and {} are results (F6).
+
+    Never raises: the tool has done its work (field case B11). What JSON does not know is its `as_text`.
+    """
     if isinstance(output, str):
         return output
     try:
-        return json.dumps(output, ensure_ascii=False, default=str, allow_nan=False)
+        return json.dumps(output, ensure_ascii=False, default=as_text, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return str(output)
+        return as_text(output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +113,16 @@ class FunctionCall:
     """What the provider attached (a thought signature), carried through unchanged within its session."""
 
     def __post_init__(self) -> None:
-        """Freeze what was given."""
+        """Freeze what was given.
+
+        Raises:
+            ArgumentError: A name or an id is no text, or the provider's data no mapping.
+        """
+        _check_texts(self, ("name", "call_id"))
         if not isinstance(self.arguments, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             object.__setattr__(self, "arguments", as_arguments(self.arguments))
         if self.provider_data is not EMPTY:
-            object.__setattr__(self, "provider_data", freeze(self.provider_data) or EMPTY)
+            object.__setattr__(self, "provider_data", _frozen(self.provider_data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +151,14 @@ class AgentHandoff:
     """Why; may be empty."""
     handoff_id: str = ""
     """Its id."""
+
+    def __post_init__(self) -> None:
+        """Check the names.
+
+        Raises:
+            ArgumentError: One is no text.
+        """
+        _check_texts(self, ("to_agent", "from_agent", "reason", "handoff_id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +211,16 @@ class ChatMessage:
         """Copy in what was given.
 
         Raises:
-            ArgumentError: An unknown role, or something that is no call, picture or recording.
+            ArgumentError: An unknown role, a field of another type, or something that is no call, picture or recording.
         """
         put = object.__setattr__
         if type(self.role) is not ChatRole:
             put(self, "role", as_role(self.role))
         if type(self.content) is not str:
-            put(self, "content", str(self.content))
+            put(self, "content", as_text(self.content))
+        _check_texts(self, _TEXTS)
+        _check_number("created_at", self.created_at, (int, float))
+        _check_number("heard_ms", self.heard_ms, int)
         if self.tool_calls != ():
             put(self, "tool_calls", _copied(self.tool_calls, FunctionCall, "tool_calls"))
         if self.images != ():
@@ -200,7 +228,7 @@ class ChatMessage:
         if self.audio is not None and not isinstance(self.audio, AudioContent):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("audio", self.audio, "an AudioContent or None")
         if self.provider_data is not EMPTY:
-            put(self, "provider_data", freeze(self.provider_data) or EMPTY)
+            put(self, "provider_data", _frozen(self.provider_data))
 
     @property
     def is_frame(self) -> bool:
@@ -231,6 +259,26 @@ class ChatMessage:
             or self.is_result
             or self.thinking
         )
+
+
+def _check_texts(value: object, names: Iterable[str]) -> None:
+    for name in names:
+        text = getattr(value, name)
+        if not isinstance(text, str):
+            raise ArgumentError(name, text, "text")
+
+
+def _check_number(name: str, value: object, kinds: type | tuple[type, ...]) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
+        raise ArgumentError(name, value, "a whole number or None" if kinds is int else "a number or None")
+
+
+def _frozen(data: object) -> Mapping[str, Any]:
+    if data is None:
+        return EMPTY
+    if not isinstance(data, Mapping):
+        raise ArgumentError("provider_data", data, "a mapping")
+    return cast("Mapping[str, Any]", freeze(data)) or EMPTY
 
 
 def _copied(given: Iterable[_Part] | None, kind: type[_Part], argument: str) -> tuple[_Part, ...]:

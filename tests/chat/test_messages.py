@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import uuid
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
@@ -90,12 +91,30 @@ def test_lists_are_copied_in_and_iterables_taken():
 @pytest.mark.parametrize(
     "wrong",
     [{"images": "abc"}, {"images": [b"x"]}, {"images": 3}, {"tool_calls": [{"name": "f"}]}, {"audio": b"RIFF"},
-     {"provider_data": {1: 2}}, {"provider_data": {"a": object()}}],
+     {"provider_data": {1: 2}}, {"provider_data": {"a": object()}}, {"provider_data": [1]}, {"provider_data": "x"},
+     {"message_id": uuid.uuid4()}, {"tool_call_id": None}, {"agent_id": 7}, {"thinking": None}, {"source": b"camera"},
+     {"created_at": "now"}, {"created_at": True}, {"heard_ms": 1.5}],
 )  # fmt: skip
 def test_what_is_no_part_is_refused_by_name(wrong):
     with pytest.raises(ArgumentError) as caught:
         ChatMessage("user", "x", **wrong)
     assert caught.value.argument == next(iter(wrong))
+
+
+@pytest.mark.parametrize(
+    ("make", "argument"),
+    [
+        (lambda: FunctionCall(None), "name"),
+        (lambda: FunctionCall("f", "{}", 7), "call_id"),
+        (lambda: FunctionCall("f", provider_data=[1]), "provider_data"),
+        (lambda: AgentHandoff(None), "to_agent"),
+    ],
+)
+def test_calls_and_handoffs_hold_only_what_a_converter_can_write(make, argument):
+    """F1: what cannot be written cannot be built."""
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert caught.value.argument == argument
 
 
 def test_content_that_is_no_string_becomes_one():
@@ -113,6 +132,38 @@ def test_content_that_is_no_string_becomes_one():
 def test_outputs_of_every_kind_become_text(given, text):
     """F6, B09."""
     assert as_output(given) == text
+
+
+class Unspeakable:
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def nested(depth):
+    outer = []
+    for _ in range(depth):
+        outer = [outer]
+    return outer
+
+
+def in_a_circle():
+    circle = {}
+    circle["self"] = circle
+    return circle
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [(Unspeakable(), '"<Unspeakable>"'), (nested(100_000), "<list>"), (in_a_circle(), "{'self': {...}}"), ({(1, 2): 3}, "{(1, 2): 3}")],
+)  # fmt: skip
+def test_what_cannot_be_written_becomes_text_and_never_raises(given, text):
+    """B11: the tool has done its work."""
+    assert as_output(given) == text
+    assert FunctionCall("f", given).arguments == text
+
+
+def test_a_content_that_cannot_say_what_it_is_gives_its_type():
+    assert ChatMessage("user", Unspeakable()).content == "<Unspeakable>"
 
 
 def test_messages_are_frozen_and_hashable_values():
