@@ -1,7 +1,7 @@
 """Whether what was said sounds like the end of a turn, by its words alone.
 
-Owns: `sounds_complete`. Driven by the listener for semantic turn detection. A rule, not a model: it knows the words that
-nobody ends on. Pure; never acts.
+Owns: `sounds_complete`. Driven by the listener for semantic turn detection. A rule, not a model: the recognizer puts a
+mark behind what sounds finished, and there are words that nobody ends on. Pure; never acts.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ _WHOLE: Final = word_set(
     """
 )
 """… of which these are a whole answer if they are all that was said."""
+_SHORT = 2
+"""So many words need no mark behind them."""
 _WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def sounds_complete(text: str) -> bool:
     """Whether a turn that says `text` sounds finished.
 
-    A question mark or an exclamation mark finishes a turn; dots and a dash leave it open, and so does a last word that
-    nobody ends on: "and", "the", "um", "because". Nothing said is nothing finished.
+    A question mark or an exclamation mark finishes a turn. Dots, a dash or no mark at all leave it open, and so does a last
+    word that nobody ends on: "and", "the", "um", "because". Nothing said is nothing finished.
     """
     text = text.strip()
     words = _WORD.findall(text.lower().replace("’", "'"))
@@ -49,4 +51,6 @@ def sounds_complete(text: str) -> bool:
         return True
     if len(words) == 1 and words[0] in _WHOLE:
         return True
-    return words[-1] not in _DANGLING
+    if len(words) > _SHORT and not text.endswith("."):
+        return False
+    return words[-1] not in _DANGLING or (words[-1] == "please" and len(words) > _SHORT)

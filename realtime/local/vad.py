@@ -59,10 +59,17 @@ class SileroStream:
         self._rate = np.array(SileroDetector.rate_hz, np.int64)
         self._input = np.zeros((1, _CONTEXT + _WINDOW), np.float32)
         self._state: npt.NDArray[np.float32] = np.zeros(_STATE, np.float32)
+        self._is_muted = False
 
     def probability(self, window: Samples) -> float:
         """How sure it is, 0..1, that the next 512 samples hold speech."""
         # hot path: 31 times a second and session
+        if not window.any():  # a muted microphone sends nothing but zeros: the model need not be asked twice
+            if self._is_muted:
+                return 0.0
+            self._is_muted = True
+        else:
+            self._is_muted = False
         self._input[0, :_CONTEXT] = self._input[0, -_CONTEXT:]
         self._input[0, _CONTEXT:] = window
         found, self._state = self._model.run(None, {"input": self._input, "state": self._state, "sr": self._rate})
@@ -72,3 +79,4 @@ class SileroStream:
         """Forget what was heard."""
         self._input.fill(0.0)
         self._state = np.zeros(_STATE, np.float32)
+        self._is_muted = False

@@ -44,6 +44,28 @@ def test_streams_do_not_know_of_each_other(detector: SileroDetector, utterances:
     assert [one.probability(samples[at : at + 512]) for at in range(0, 5120, 512)] == alone[:10]
 
 
+def test_a_muted_microphone_costs_nothing_and_is_no_speech(
+    detector: SileroDetector, utterances: dict[str, np.ndarray]
+) -> None:
+    samples = next(iter(utterances.values()))[: 16_000 * 2]
+    muted = np.concatenate([np.zeros(16_384, np.float32), samples, np.zeros(16_384, np.float32)])
+    asked: list[int] = []
+    stream = detector.open()
+    model = stream._model
+
+    class Counting:
+        def run(self, *arguments: object) -> object:
+            asked.append(1)
+            return model.run(*arguments)
+
+    stream._model = Counting()
+    found = [stream.probability(muted[at : at + 512]) for at in range(0, len(muted) - 511, 512)]
+    assert len(asked) < len(found) - 55
+    assert max(found[:31]) < 0.2
+    assert max(found[34:60]) > 0.9
+    assert max(found[-30:]) < 0.5
+
+
 def test_every_sentence_that_ends_in_silence_has_one_end_where_it_ends(
     detector: SileroDetector, utterances: dict[str, np.ndarray]
 ) -> None:
