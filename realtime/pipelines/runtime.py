@@ -243,7 +243,9 @@ class SessionRuntime:
         if self._group is None:
             work.close()
             raise SessionClosed("the session has ended")
-        return self._group.create_task(self._guard(work))
+        task = self._group.create_task(self._guard(work))
+        task.add_done_callback(lambda _: work.close())  # cancelled before its first step, it would never be awaited
+        return task
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         """One fault must not take its siblings along."""

@@ -26,6 +26,8 @@ from realtime import (
 from realtime.errors import ArgumentError, SessionClosed, UsageLimitExceeded, UserError
 from realtime.events import (
     AudioReceived,
+    ContextSummarized,
+    ErrorReported,
     HandedOff,
     MessageCommitted,
     MessagesRemoved,
@@ -377,6 +379,50 @@ async def test_the_window_trims_while_the_talk_goes_on_and_the_provider_is_told(
         assert len(session.context) < len(session.all_messages())
         await model.hears("conversation.item.delete", removed)
     assert any([isinstance(event, MessagesRemoved) async for event in events])
+
+
+async def test_older_messages_are_summarized_in_the_background(obliging):
+    """W4: the digest stands where they stood, a reply never waits for it."""
+
+    class Digest:
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        async def summarize(self, messages: Any) -> str:
+            self.seen.append(len(messages))
+            return "They counted."
+
+    digest = Digest()
+    window = ContextWindow(max_tokens=160, keep_recent_turns=1, summary_llm=digest)
+    async with RealtimeSession(obliging(*["word " * 20] * 8), window=window) as session:
+        events = aiter(session)
+        for number in range(5):
+            await session.send(f"question {number}")
+            await session.wait_for_reply()
+        while not isinstance(event := await anext(events), ContextSummarized):
+            pass
+        assert event.message.summary
+        assert event.message.content == "They counted."
+        assert any(message.summary for message in session.context.messages())
+        assert not any(message.summary for message in session.all_messages())
+    assert digest.seen
+
+
+async def test_a_summarizer_that_fails_is_told_and_the_window_trims(obliging):
+    class Broken:
+        async def summarize(self, messages: Any) -> str:
+            raise ConnectionError("the summarizer is away")
+
+    window = ContextWindow(max_tokens=160, keep_recent_turns=1, summary_llm=Broken())
+    async with RealtimeSession(obliging(*["word " * 20] * 8), window=window) as session:
+        events = aiter(session)
+        for number in range(5):
+            await session.send(f"question {number}")
+            await session.wait_for_reply()
+        while not isinstance(event := await anext(events), ErrorReported):
+            pass
+        assert (event.where, type(event.error)) == ("summary", ConnectionError)
+        assert session.statistics().machine.messages_trimmed > 0
 
 
 async def test_pending_shows_what_is_still_being_said(obliging):

@@ -367,6 +367,40 @@ async def test_twenty_calls_leave_no_task_no_thread_and_no_object(obliging):
     assert len(asyncio.all_tasks()) - tasks_before <= 20  # the test's own providers, one reader each
 
 
+@pytest.mark.parametrize("turns", [*range(0, 40, 2), *range(40, 200, 10)])
+async def test_cancelled_at_any_moment_it_lets_go_of_everything(obliging, tool_call, turns):
+    """L7: the cancellation comes out, the context is free, no task or thread is left (looked for after the test)."""
+    context = ChatContext.empty()
+    model = obliging(tool_call("think"), "One two three.", "Four.")
+
+    async def think() -> str:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return "thought"
+
+    async def call() -> None:
+        async with RealtimeSession(model, context=context, tools=[think]) as session:
+            session.add_track(FakeTrack.audio(seconds=0.2, ends=False))
+            session.add_track(FakeTrack.video(seconds=0.2, ends=False))
+            audio = session.stream_audio()
+            await session.send("a")
+            await anext(audio)
+            await session.interrupt()
+            await session.send("b")
+            await session.wait_for_reply()
+            await asyncio.Event().wait()
+
+    calling = asyncio.create_task(call())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    context.add_message("user", "It is mine again.")
+    assert model.closed <= 1
+    assert threads() == set()
+
+
 async def test_a_session_that_never_began_is_free(obliging):
     session = weakref.ref(RealtimeSession(obliging()))
     gc.collect()
