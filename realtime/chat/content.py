@@ -167,6 +167,10 @@ class ImageContent(_Picture):
         Raises:
             ImageError: It is no base64, or no picture.
         """
+        if not isinstance(base64_str, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ImageError(
+                "base64_str", type(base64_str).__name__, "base64 as text; bytes of it need .decode('ascii')"
+            )
         if data_urls.is_data_url(base64_str):
             return cls.from_data_url(base64_str, detail)
         data = data_urls.decode_base64(base64_str)
@@ -309,6 +313,10 @@ class AudioContent:
         Raises:
             ArgumentError: It is no WAV file.
         """
+        if not isinstance(self.data, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("data", type(self.data).__name__, "the bytes of a WAV file")
+        if not isinstance(self.transcript, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("transcript", self.transcript, "text")
         data = bytes(self.data)
         samples, rate_hz, channels = pcm.read_wav(data)
         object.__setattr__(self, "data", data)
@@ -322,7 +330,7 @@ class AudioContent:
         Raises:
             ArgumentError: It is none.
         """
-        return cls(bytes(data), transcript)
+        return cls(data, transcript)  # type: ignore[arg-type]  # copied in when it is made
 
     @classmethod
     def from_pcm(

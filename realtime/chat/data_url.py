@@ -56,13 +56,18 @@ def parse_data_url(url: str) -> tuple[str, bytes]:
     declared, *parameters = header.split(";")
     if any(parameter.strip().lower() == "base64" for parameter in parameters):
         if "%" in payload:
-            payload = unquote_to_bytes(payload).decode("latin-1")
+            payload = _unquoted(payload).decode("latin-1")
         data = decode_base64(payload, argument="url")
     else:
-        data = unquote_to_bytes("".join(payload.split()).encode("utf-8", "replace"))
+        data = _unquoted("".join(payload.split()))
         if not data:
             raise ImageError("url", "a data: URL without a payload", "a data: URL with bytes in it")
     return normalize_mime_type(declared), data
+
+
+def _unquoted(text: str) -> bytes:
+    """The percent form decoded; a lone surrogate, which has no bytes, becomes a question mark."""
+    return unquote_to_bytes(text.encode("utf-8", "replace"))
 
 
 def decode_base64(text: str, *, argument: str = "base64_str") -> bytes:

@@ -9,15 +9,19 @@ RFC 9649.
 
 from __future__ import annotations
 
+import re
+
 __all__ = ["image_size", "image_type"]
 
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _JPEG_START = b"\xff\xd8"
 _NOT_FRAME_HEADERS = frozenset({0xC4, 0xC8, 0xCC})
 """Markers between SOF0 and SOF15 that start no frame: Huffman tables, an extension, arithmetic conditioning."""
-_STANDALONE = frozenset({0x01, *range(0xD0, 0xDA)})
-"""Markers without a length."""
+_SEGMENT = re.compile(rb"\xff([\x02-\xcf\xda-\xfe])")
+"""A marker with a length: none that stands alone (01, D0 to D9), no fill byte (FF), no stuffed one (00)."""
 _START_OF_SCAN = 0xDA
+_MOST_SEGMENTS = 1_000
+"""Before the frame header; more is no picture of anybody's but work for nothing."""
 
 
 def image_type(data: bytes) -> str | None:
@@ -58,25 +62,19 @@ def image_size(data: bytes) -> tuple[int, int] | None:
 
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
     at = 2
-    while True:
-        at = data.find(0xFF, at)
-        if at < 0:
+    for _ in range(_MOST_SEGMENTS):
+        found = _SEGMENT.search(data, at)
+        if found is None:
             return None
-        while at < len(data) and data[at] == 0xFF:  # fill bytes may stand before a marker
-            at += 1
-        if at + 3 > len(data):
-            return None
-        marker = data[at]
-        at += 1
-        if marker in _STANDALONE or marker == 0:
-            continue
-        if marker == _START_OF_SCAN:
+        marker, at = found[1][0], found.end()
+        if marker == _START_OF_SCAN or at + 2 > len(data):
             return None
         if 0xC0 <= marker <= 0xCF and marker not in _NOT_FRAME_HEADERS:
             if at + 7 > len(data):
                 return None
             return int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 3 : at + 5], "big")
         at += max(2, int.from_bytes(data[at : at + 2], "big"))
+    return None
 
 
 def _webp_size(data: bytes) -> tuple[int, int] | None:

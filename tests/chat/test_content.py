@@ -87,6 +87,9 @@ def test_bytes_tell_the_type_whatever_is_declared(tmp_path):
         lambda: ImageContent.from_bytes(b"", "image/jpeg"),
         lambda: ImageContent.from_bytes(b"<svg/>", "image/svg+xml"),
         lambda: ImageContent.from_bytes("text", "image/jpeg"),
+        lambda: ImageContent.from_base64(base64.b64encode(JPEG), "image/jpeg"),
+        lambda: ImageContent.from_base64(None, "image/jpeg"),
+        lambda: ImageContent.from_data_url("data:image/png;base64,%41\ud800"),
         lambda: ImageContent.from_base64("", "image/jpeg"),
         lambda: ImageContent.from_data_url("data:image/svg+xml,<svg/>"),
         lambda: ImageContent.from_data_url("https://host/a.jpg"),
@@ -241,6 +244,17 @@ def test_a_recording_is_a_value_that_hides_its_content():
     assert copy.deepcopy(recording) is recording
     assert weakref.ref(recording)() is recording
     assert replace(recording, transcript="other").transcript == "other"
+
+
+@pytest.mark.parametrize("given", [10**15, None, [82, 73], "RIFF"])
+def test_a_number_is_no_recording_of_that_many_bytes(given):
+    """What comes from outside must not choose how much memory is taken."""
+    with pytest.raises(ArgumentError, match="data must be the bytes of a WAV file"):
+        AudioContent(given)
+    with pytest.raises(ArgumentError, match="data must be the bytes of a WAV file"):
+        AudioContent.from_wav(given)
+    message = {"role": "user", "content": "hi", "audio": {"data": given}}
+    assert ChatContext.from_context_messages([message]).messages() == [ChatMessage("user", "hi")]
 
 
 def test_what_is_no_recording_is_refused():

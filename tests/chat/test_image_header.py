@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from realtime.chat import image_header
 from realtime.chat.image_header import image_size, image_type
 
 KINDS = {
@@ -74,3 +75,27 @@ def test_nothing_that_follows_a_signature_raises(signature, rest):
 def test_jpeg_without_a_frame_header_has_no_size():
     assert image_size(b"\xff\xd8\xff\xda\x00\x08" + bytes(20)) is None
     assert image_size(b"\xff\xd8 no marker at all") is None
+
+
+def test_fill_bytes_and_markers_that_stand_alone_are_passed_over():
+    frame_header = b"\xff\xc0\x00\x11\x08\x00\x07\x00\x03\x03" + bytes(9)
+    assert image_size(
+        b"\xff\xd8" + b"\xff" * 5 + b"\xff\xe0\x00\x04ab" + b"\xff\xd0\xff\x01\xff\x00" + frame_header
+    ) == (3, 7)
+
+
+@pytest.mark.parametrize("filling", [b"\xff", b"\xff\x00", b"\xff\xd0", b"\xff\xe0\x00\x02"])
+def test_looking_for_a_header_that_is_not_there_ends_soon(filling, monkeypatch):
+    """Eight megabytes made to keep a reader busy; counted in the searches that it takes."""
+    data = b"\xff\xd8" + filling * (8_000_000 // len(filling))
+    searches = []
+    real = image_header._SEGMENT
+
+    class Counting:
+        def search(self, data, at):
+            searches.append(at)
+            return real.search(data, at)
+
+    monkeypatch.setattr(image_header, "_SEGMENT", Counting())
+    assert image_size(data) is None
+    assert len(searches) <= 1_000
