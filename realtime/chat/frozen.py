@@ -8,6 +8,7 @@ the transport shapes. Never interprets what it carries.
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeGuard
@@ -18,6 +19,8 @@ __all__ = ["EMPTY", "FrozenDict", "FrozenList", "decode_json", "encode_json", "f
 
 _BYTES, _TUPLE, _FLOAT, _DICT = "$bytes", "$tuple", "$float", "$dict"
 _MARKS = frozenset({_BYTES, _TUPLE, _FLOAT, _DICT})
+_MAX_DEPTH = 100
+"""Deeper nesting than anybody means: it would exhaust the stack of whoever walks it."""
 
 
 def _refuse(self: object, *args: Any, **kwargs: Any) -> NoReturn:
@@ -78,27 +81,29 @@ def _is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple)
 
 
-def freeze(value: Any, argument: str = "provider_data") -> Any:
+def freeze(value: Any, argument: str = "provider_data", *, depth: int = 0) -> Any:
     """Copy JSON-like data (and bytes and tuples within it) into values that cannot be changed.
 
     Args:
         value: None, bool, int, float, str, bytes, or mappings with string keys, lists and tuples of these.
         argument: What the caller calls it, for the error.
+        depth: How deep it sits in what is frozen.
 
     Raises:
-        ArgumentError: There is something else in it.
+        ArgumentError: There is something else in it, or it is nested more than 100 deep.
     """
     if value is None or isinstance(value, (bool, int, float, str, bytes, FrozenDict, FrozenList)):
         return value
+    _check_depth(depth, argument)
     if _is_mapping(value):
         for key in value:
             if not isinstance(key, str):
                 raise ArgumentError(argument, key, "a mapping whose keys are strings")
-        return FrozenDict({key: freeze(item, argument) for key, item in value.items()})
+        return FrozenDict({key: freeze(item, argument, depth=depth + 1) for key, item in value.items()})
     if _is_tuple(value):
-        return tuple(freeze(item, argument) for item in value)
+        return tuple(freeze(item, argument, depth=depth + 1) for item in value)
     if _is_list(value):
-        return FrozenList(freeze(item, argument) for item in value)
+        return FrozenList(freeze(item, argument, depth=depth + 1) for item in value)
     raise ArgumentError(argument, value, "made of None, bool, int, float, str, bytes, mappings, lists and tuples")
 
 
@@ -129,20 +134,36 @@ def encode_json(value: Any) -> Any:
     return value
 
 
-def decode_json(value: Any) -> Any:
-    """What `encode_json` made, as it was."""
+def decode_json(value: Any, *, depth: int = 0) -> Any:
+    """What `encode_json` made, as it was. What only looks like its marks stays as it is.
+
+    Args:
+        value: Data as `json.loads` gives it.
+        depth: How deep it sits in what is decoded.
+
+    Raises:
+        ArgumentError: It is nested far deeper than frozen data can be.
+    """
     if _is_list(value):
-        return [decode_json(item) for item in value]
+        _check_depth(depth, "data", 2 * _MAX_DEPTH)
+        return [decode_json(item, depth=depth + 1) for item in value]
     if not _is_mapping(value):
         return value
+    _check_depth(depth, "data", 2 * _MAX_DEPTH)
     if len(value) == 1:
         mark, inner = next(iter(value.items()))
         if mark == _BYTES and isinstance(inner, str):
-            return base64.b64decode(inner)
+            with contextlib.suppress(ValueError):
+                return base64.b64decode(inner, validate=True)
         if mark == _FLOAT and inner in ("nan", "inf", "-inf"):
             return float(inner)
         if mark == _TUPLE and _is_list(inner):
-            return tuple(decode_json(item) for item in inner)
+            return tuple(decode_json(item, depth=depth + 2) for item in inner)
         if mark == _DICT and _is_mapping(inner):
-            return {key: decode_json(item) for key, item in inner.items()}
-    return {key: decode_json(item) for key, item in value.items()}
+            return {key: decode_json(item, depth=depth + 2) for key, item in inner.items()}
+    return {key: decode_json(item, depth=depth + 1) for key, item in value.items()}
+
+
+def _check_depth(depth: int, argument: str, most: int = _MAX_DEPTH) -> None:
+    if depth >= most:
+        raise ArgumentError(argument, f"data of more than {most} levels", f"nested at most {most} deep")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from realtime.chat.formats.context_messages import from_context_message, to_context_message
 from realtime.chat.frozen import EMPTY, FrozenDict, FrozenList, decode_json, encode_json, freeze, thaw
 from realtime.chat.messages import (
     AgentHandoff,
@@ -226,6 +227,36 @@ def test_data_goes_through_strict_json_and_comes_back(data):
     """V4: a round trip loses nothing."""
     text = json.dumps(encode_json(freeze(data)), allow_nan=False)
     assert decode_json(json.loads(text)) == data
+
+
+def wrapped(depth, wrap):
+    data = 1
+    for _ in range(depth):
+        data = wrap(data)
+    return data
+
+
+@pytest.mark.parametrize("wrap", [lambda data: {"a": data}, lambda data: {"a": (data,)}, lambda data: {"a": [data]}])
+def test_data_nested_beyond_sense_is_refused_before_it_exhausts_the_stack(wrap):
+    """V4: what can be built can be written, and read again; what comes from outside and cannot is an error with a name."""
+    levels = 100 if wrap(1) == {"a": 1} else 50
+    message = ChatMessage("user", "x", provider_data=wrapped(levels, wrap))
+    written = json.loads(json.dumps(to_context_message(message)))
+    assert from_context_message(written) == message
+    for depth in (levels + 1, 150):
+        with pytest.raises(ArgumentError, match="nested at most 100 deep"):
+            ChatMessage("user", "x", provider_data=wrapped(depth, wrap))
+        with pytest.raises(ArgumentError, match="nested at most"):
+            from_context_message({"role": "user", "provider_data": encode_json(wrapped(depth, wrap))})
+    with pytest.raises(ArgumentError, match="nested at most"):
+        from_context_message({"role": "user", "provider_data": wrapped(5_000, lambda data: {"a": data})})
+
+
+@pytest.mark.parametrize(
+    "looks_like", [{"$bytes": "no base64"}, {"$bytes": 1}, {"$float": "one"}, {"$tuple": "x"}, {"$dict": []}]
+)
+def test_what_only_looks_like_a_mark_is_left_as_it_is(looks_like):
+    assert decode_json(looks_like) == looks_like
 
 
 def test_numbers_that_are_none_go_through_json_too():
