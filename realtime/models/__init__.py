@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from realtime.models.azure import AzureRealtime
+from realtime.models.azure_voice_live import AzureVoiceLive
 from realtime.models.base import RealtimeModel
 from realtime.models.gemini import GeminiLive
 from realtime.models.local import LocalRealtime
@@ -13,6 +14,7 @@ from realtime.models.xai import XaiRealtime
 
 __all__ = [
     "AzureRealtime",
+    "AzureVoiceLive",
     "GeminiLive",
     "LocalRealtime",
     "OpenAIRealtime",

@@ -8,20 +8,35 @@ never reads what they carry.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
-from realtime.errors import ArgumentError
+from realtime.errors import ArgumentError, UserError
 from realtime.transports.websocket import Transport
 from realtime.wire.base import WireFormat
 
-__all__ = ["RealtimeModel", "check_name"]
+__all__ = ["RealtimeModel", "check_name", "check_settings"]
 
 
 def check_name(argument: str, value: object, wanted: str) -> None:
     """Raise `ArgumentError` unless `value` is a string with something in it."""
     if not isinstance(value, str) or not value.strip():
         raise ArgumentError(argument, value, wanted)
+
+
+def check_settings(provider: str, settings: Mapping[str, object], known: type) -> None:
+    """Raise `UserError` if there is a setting that a provider does not have: it is never left out without a word.
+
+    Args:
+        provider: Whose.
+        settings: What was given, by name.
+        known: The `TypedDict` of what there is.
+    """
+    for name in settings:
+        if name not in known.__annotations__:
+            has = ", ".join(known.__annotations__)
+            raise UserError(f"{provider} has no setting {name!r}; it has {has}")
 
 
 class RealtimeModel(ABC):

@@ -1,6 +1,7 @@
 """Gemini Live.
 
-Owns: `GeminiLive`. Driven by a session. The protocol is `wire/gemini.py`'s.
+Owns: `GeminiLive` and what each generation of its models can do, as data. Driven by a session. The protocol is
+`wire/gemini.py`'s.
 """
 
 from __future__ import annotations
@@ -8,33 +9,45 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import replace
-from typing import Final, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError, UserError
-from realtime.models.base import RealtimeModel, check_name
-from realtime.transports.websocket import Transport, connect
+from realtime.models.base import RealtimeModel, check_name, check_settings
+from realtime.transports.websocket import KeepAlive, Transport, connect
+from realtime.wire.base import Resumption
 from realtime.wire.gemini import GeminiOptions, GeminiWire
 from realtime.wire.gemini_decode import GREETING
 
-__all__ = ["GeminiLive", "GeminiSettings"]
+__all__ = ["GeminiLive", "GeminiSettings", "gemini_capabilities"]
 
 _URL: Final = (
     "wss://generativelanguage.googleapis.com/ws/"
     "google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
 )
+_OLDER: Final = ("gemini-2", "gemini-live-2")
+"""Models that take content at any time, and a budget for thinking rather than an effort."""
+_WRITE: Final = ("gemini-2.0-flash-live", "gemini-live-2.5-flash")
+"""Models that can answer in text (ai.google.dev/gemini-api/docs/models); the native audio models only speak."""
 _CAPABILITIES: Final = ModelCapabilities(
     input_rate_hz=16_000,
     output_rate_hz=24_000,
+    supports_text_output=False,
+    supports_semantic_turns=False,
+    supports_unanswered_turns=False,
+    supports_audio_clearing=False,
+    supports_reasoning=True,
     supports_truncation=False,
     supports_item_deletion=False,
     supports_own_item_ids=False,
+    supports_resumption=True,  # ai.google.dev/gemini-api/docs/live-session: by a handle, for two hours
     reports_item_order=False,
     reports_speech_boundaries=False,
-    context_window=128_000,  # ai.google.dev/gemini-api/docs/live-session: 128k tokens of native audio models
+    context_window=128_000,  # … 128k tokens of native audio models
     max_session_seconds=600.0,  # … connections last about ten minutes
+    image_price="gemini-3",
 )
 
 
@@ -43,14 +56,38 @@ class GeminiSettings(TypedDict, total=False):
 
     language: str
     """BCP 47, such as `en-US`; what it speaks."""
+    transcription_language: str
+    """BCP 47; what the user is expected to speak."""
     temperature: float
-    """How freely it chooses its words."""
+    """How freely it chooses its words, 0 to 2."""
     max_output_tokens: int
     """Of one response."""
-    turn_coverage: Literal["activity", "all"]
+    turn_coverage: Literal["activity", "all", "audio_activity_and_all_video"]
     """Which video a spoken turn includes: that shown while the user spoke, or all since the last turn."""
-    compress_context: bool
-    """Gemini shortens its context itself when it is full."""
+    media_resolution: Literal["low", "medium", "high"]
+    """How closely pictures are looked at, and so what they cost."""
+    reasoning_effort: Literal["minimal", "low", "medium", "high"]
+    """How long it thinks (Gemini 3 and later)."""
+    thinking_budget: int
+    """Tokens that it may think for; 0: none (Gemini 2.5)."""
+    truncation: Literal["auto", "disabled"] | float
+    """What happens when the context is full: it slides (``auto``, the default), a share of it is kept, or the session ends
+    (``disabled``: after 15 minutes, 2 with video)."""
+
+
+def gemini_capabilities(model: str) -> ModelCapabilities:
+    """What a model can do; one that is not known here is taken for one of the newest."""
+    name = model.rpartition("/")[2]
+    if not name.startswith(_OLDER):
+        return replace(_CAPABILITIES, model=model)
+    writes = name.startswith(_WRITE) and "native-audio" not in name
+    return replace(_CAPABILITIES, model=model, supports_text_output=writes, image_price="gemini-tiles")
+
+
+def _check_thinking(model: str, settings: GeminiSettings, *, is_older: bool) -> None:
+    wrong, right = ("reasoning_effort", "thinking_budget") if is_older else ("thinking_budget", "reasoning_effort")
+    if wrong in settings:
+        raise UserError(f"{model} has no {wrong}: use {right}")
 
 
 class GeminiLive(RealtimeModel):
@@ -58,13 +95,14 @@ class GeminiLive(RealtimeModel):
 
     def __init__(
         self,
-        model: str = "gemini-2.5-flash-native-audio-preview-09-2025",
+        model: str = "gemini-3.8-live",
         *,
         url: str | None = None,
         api_key: str | None = None,
         voice: str | None = None,
         turn_detection: TurnDetection | None = None,
         capabilities: ModelCapabilities | None = None,
+        keep_alive: KeepAlive | None = None,
         **settings: Unpack[GeminiSettings],
     ) -> None:
         """Describe the model. Nothing is connected yet.
@@ -76,13 +114,17 @@ class GeminiLive(RealtimeModel):
             voice: Where the agent names none, such as ``Kore``.
             turn_detection: Where the session does not say.
             capabilities: Instead of what is known of the model.
+            keep_alive: When a server that says nothing counts as gone.
             **settings: See `GeminiSettings`.
 
         Raises:
-            UserError: There is no key.
+            UserError: There is no key, or no such setting.
             ArgumentError: A setting cannot be.
         """
-        check_name("model", model, "a model's name, such as 'gemini-2.5-flash-native-audio-preview-09-2025'")
+        check_settings("Gemini", settings, GeminiSettings)
+        check_name("model", model, "a model's name, such as 'gemini-3.8-live'")
+        is_older = model.rpartition("/")[2].startswith(_OLDER)
+        _check_thinking(model, settings, is_older=is_older)
         key = api_key or os.environ.get("GEMINI_API_KEY") or os.environ.get("GOOGLE_API_KEY")
         if not key and url is None:
             raise UserError("Gemini needs a key: set GEMINI_API_KEY, or pass api_key=")
@@ -92,16 +134,22 @@ class GeminiLive(RealtimeModel):
         self.name = f"gemini:{model}"
         self.voice = voice
         self.turn_detection = turn_detection
-        writes = "native-audio" not in model
-        self.capabilities = capabilities or replace(_CAPABILITIES, model=model, supports_text_output=writes)
+        self.keep_alive = keep_alive
+        self.capabilities = capabilities or gemini_capabilities(model)
         self._headers = {"x-goog-api-key": key} if key else {}
+        given: dict[str, Any] = {**settings}
         self._options = GeminiOptions(
-            model=model, voice=voice, input_rate_hz=self.capabilities.input_rate_hz, **settings
+            model=model,
+            voice=voice,
+            history_first=not is_older,
+            context_window=self.capabilities.context_window,
+            input_rate_hz=self.capabilities.input_rate_hz,
+            **given,
         )
 
     def make_wire(self, *, wall: float | None = None) -> GeminiWire:
         """Make the wire format of one connection."""
-        return GeminiWire(self._options, prefix=f"g{uuid.uuid4().hex[:10]}")
+        return GeminiWire(self._options, prefix=_prefix())
 
     async def open(self) -> Transport:
         """Connect.
@@ -115,8 +163,24 @@ class GeminiLive(RealtimeModel):
             headers=self._headers,
             timeout_seconds=None,
             max_message_bytes=self.capabilities.max_message_bytes,
+            keep_alive=self.keep_alive,
         )
         return _GreetingTransport(transport)
+
+    async def resume(self, resumption: Resumption, *, wall: float | None = None) -> tuple[Transport, GeminiWire]:
+        """Connect to an earlier conversation; the setup says which.
+
+        Raises:
+            ModelError: The server refused.
+            LinkLost: It could not be reached.
+        """
+        transport = await self.open()
+        return transport, GeminiWire(self._options, prefix=_prefix(), resumption=resumption)
+
+
+def _prefix() -> str:
+    """What the ids of one connection begin with."""
+    return f"g{uuid.uuid4().hex[:10]}"
 
 
 class _GreetingTransport:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from realtime.errors import ArgumentError, UserError
 from realtime.models.azure import AzureRealtime
+from realtime.models.azure_voice_live import AzureVoiceLive
 from realtime.models.base import RealtimeModel, check_name
 from realtime.models.gemini import GeminiLive
 from realtime.models.local import LocalRealtime
@@ -18,10 +19,14 @@ from realtime.models.xai import XaiRealtime
 
 __all__ = ["resolve"]
 
-_FORMS = "'local', 'openai:MODEL', 'azure:DEPLOYMENT', 'gemini:MODEL', 'xai:MODEL', 'ws://…' or 'wss://…'"
+_FORMS = (
+    "'local', 'openai:MODEL', 'azure:DEPLOYMENT', 'azure-voice-live:MODEL', 'gemini:MODEL', 'xai:MODEL', 'ws://…' or "
+    "'wss://…'"
+)
 _PROVIDERS: dict[str, Callable[[str], RealtimeModel]] = {
     "openai": OpenAIRealtime,
     "azure": AzureRealtime,
+    "azure-voice-live": AzureVoiceLive,
     "gemini": GeminiLive,
     "xai": XaiRealtime,
 }
@@ -31,8 +36,8 @@ def resolve(model: str | RealtimeModel) -> RealtimeModel:
     """The model that a name stands for; a model is returned as it is.
 
     Args:
-        model: ``"local"``, ``"openai:gpt-realtime"``, ``"azure:my-deployment"``, ``"gemini:…"``, ``"xai:…"``, a ``ws://``
-            or ``wss://`` URL of anything that speaks OpenAI's protocol, or a `RealtimeModel`.
+        model: ``"local"``, ``"openai:gpt-realtime"``, ``"azure:my-deployment"``, ``"azure-voice-live:…"``, ``"gemini:…"``,
+            ``"xai:…"``, a ``ws://`` or ``wss://`` URL of anything that speaks OpenAI's protocol, or a `RealtimeModel`.
 
     Raises:
         UserError: No such provider (the text lists what there is), or its key is missing (the text names the

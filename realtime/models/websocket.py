@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError
-from realtime.models.base import RealtimeModel, check_name
-from realtime.transports.websocket import Transport, connect
+from realtime.models.base import RealtimeModel, check_name, check_settings
+from realtime.transports.websocket import KeepAlive, Transport, connect
 from realtime.wire.openai import OpenAIOptions, OpenAIWire
 
 __all__ = ["OpenAISettings", "WebSocketModel", "with_query"]
@@ -72,6 +72,7 @@ class WebSocketModel(RealtimeModel):
         turn_detection: TurnDetection | None = None,
         transcription: str | None = None,
         capabilities: ModelCapabilities | None = None,
+        keep_alive: KeepAlive | None = None,
         name: str | None = None,
         **settings: Unpack[OpenAISettings],
     ) -> None:
@@ -86,12 +87,15 @@ class WebSocketModel(RealtimeModel):
             turn_detection: Where the session does not say.
             transcription: The transcription model, where the session says ``auto``.
             capabilities: What it can do; default: all that the protocol has.
+            keep_alive: When a server that says nothing counts as gone.
             name: What messages call it; default: the host of the URL.
             **settings: See `OpenAISettings`.
 
         Raises:
             ArgumentError: A setting cannot be.
+            UserError: There is no such setting.
         """
+        check_settings("OpenAI's protocol", settings, OpenAISettings)
         check_name("url", url, "a ws:// or wss:// URL")
         if urlsplit(url).scheme not in ("ws", "wss") or not urlsplit(url).hostname:
             raise ArgumentError("url", url, "a ws:// or wss:// URL")
@@ -104,6 +108,7 @@ class WebSocketModel(RealtimeModel):
         self.transcription = transcription
         self.capabilities = capabilities or ModelCapabilities(model=model, supports_seeding_audio=True)
         self.name = name or urlsplit(url).netloc.rpartition("@")[2]
+        self.keep_alive = keep_alive
         self._headers = dict(headers or {})
         if api_key:
             self._headers.setdefault("Authorization", f"Bearer {api_key}")
@@ -128,9 +133,19 @@ class WebSocketModel(RealtimeModel):
             ModelError: The server refused for good.
             LinkLost: It could not be reached.
         """
+        return await self.connect(self.url)
+
+    async def connect(self, url: str) -> Transport:
+        """Connect to an address with this model's headers and limits.
+
+        Raises:
+            ModelError: The server refused for good.
+            LinkLost: It could not be reached.
+        """
         return await connect(
-            self.url,
+            url,
             headers=await self.headers(),
             timeout_seconds=None,
             max_message_bytes=self.capabilities.max_message_bytes,
+            keep_alive=self.keep_alive,
         )

@@ -6,16 +6,18 @@ Owns: `XaiRealtime`. Driven by a session. The protocol is `wire/xai.py`'s.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import UserError
-from realtime.models.base import check_name
-from realtime.models.websocket import WebSocketModel
-from realtime.wire.openai import OpenAIOptions
-from realtime.wire.xai import XaiWire
+from realtime.models.base import check_name, check_settings
+from realtime.models.websocket import WebSocketModel, with_query
+from realtime.transports.websocket import KeepAlive, Transport
+from realtime.wire.base import Resumption
+from realtime.wire.xai import XaiOptions, XaiWire
 
 __all__ = ["XaiRealtime", "XaiSettings"]
 
@@ -23,9 +25,12 @@ _URL: Final = "wss://api.x.ai/v1/realtime"
 _CAPABILITIES: Final = ModelCapabilities(
     supports_image_input=False,
     supports_text_output=False,
+    supports_semantic_turns=False,
+    supports_reasoning=True,
     supports_truncation=False,
     supports_own_item_ids=False,
     supports_seeding_images=False,
+    supports_resumption=True,  # docs.x.ai: turns are kept for 30 minutes, and replayed to whoever comes with their id
     max_session_seconds=3600.0,
     reports_total_usage=False,
 )
@@ -35,9 +40,19 @@ class XaiSettings(TypedDict, total=False):
     """Settings of xAI's models. Left out: the provider's default."""
 
     transcription_language: str
-    """ISO 639-1, such as `en`."""
+    """BCP 47, such as `en` or `es-MX`: what the user is expected to speak."""
+    key_terms: Sequence[str]
+    """Names and words that the transcription should know; at most 100 of 50 characters."""
+    speed: float
+    """Of the model's speech, 0.7 to 1.5."""
+    idle_timeout_ms: int
+    """The model speaks up when nobody has for so long (server turn detection only)."""
     tool_choice: Literal["auto", "none", "required"]
     """Whether tools may or must be called."""
+    reasoning_effort: Literal["none", "high"]
+    """Whether it thinks before it answers."""
+    resumption: bool
+    """xAI keeps the conversation for half an hour, so that a dropped connection takes it up again; default: True."""
 
 
 class XaiRealtime(WebSocketModel):
@@ -53,6 +68,7 @@ class XaiRealtime(WebSocketModel):
         turn_detection: TurnDetection | None = None,
         transcription: str | None = None,
         capabilities: ModelCapabilities | None = None,
+        keep_alive: KeepAlive | None = None,
         **settings: Unpack[XaiSettings],
     ) -> None:
         """Describe the model. Nothing is connected yet.
@@ -65,12 +81,14 @@ class XaiRealtime(WebSocketModel):
             turn_detection: Where the session does not say.
             transcription: The transcription model, where the session says ``auto``.
             capabilities: Instead of what is known of the model.
+            keep_alive: When a server that says nothing counts as gone.
             **settings: See `XaiSettings`.
 
         Raises:
-            UserError: There is no key.
+            UserError: There is no key, or no such setting.
             ArgumentError: A setting cannot be.
         """
+        check_settings("xAI", settings, XaiSettings)
         check_name("model", model, "a model's name, such as 'grok-voice-latest'")
         key = api_key or os.environ.get("XAI_API_KEY")
         if not key and url is None:
@@ -82,13 +100,31 @@ class XaiRealtime(WebSocketModel):
             voice=voice,
             turn_detection=turn_detection,
             transcription=transcription,
-            capabilities=capabilities or replace(_CAPABILITIES, model=model),
+            capabilities=capabilities
+            or replace(_CAPABILITIES, model=model, supports_resumption=settings.get("resumption", True)),
+            keep_alive=keep_alive,
             name=f"xai:{model}",
         )
-        self._xai_options = OpenAIOptions(
-            voice=voice, transcription_model=transcription or "grok-transcribe", **settings
+        given: dict[str, Any] = {**settings}
+        if transcription is not None:
+            given["transcription_model"] = transcription
+        self._xai_options = XaiOptions(
+            voice=voice,
+            input_rate_hz=self.capabilities.input_rate_hz,
+            output_rate_hz=self.capabilities.output_rate_hz,
+            **given,
         )
 
     def make_wire(self, *, wall: float | None = None) -> XaiWire:
         """Make the wire format of one connection."""
         return XaiWire(self._xai_options)
+
+    async def resume(self, resumption: Resumption, *, wall: float | None = None) -> tuple[Transport, XaiWire]:
+        """Connect to an earlier conversation, if xAI still has it.
+
+        Raises:
+            ModelError: The server refused.
+            LinkLost: It could not be reached.
+        """
+        transport = await self.connect(with_query(self.url, conversation_id=resumption.handle))
+        return transport, XaiWire(self._xai_options, resumption=resumption)

@@ -91,5 +91,19 @@ def test_a_model_needs_a_name(model):
 def test_a_setting_that_cannot_be_is_refused_by_name():
     with pytest.raises(ArgumentError, match="speed"):
         OpenAIRealtime(api_key="k", speed=9.0)
-    with pytest.raises(TypeError, match="tempo"):
+    with pytest.raises(UserError, match=r"no setting 'tempo'; it has .*speed"):
         OpenAIRealtime(api_key="k", tempo=1.0)
+
+
+@pytest.mark.parametrize("setting", [{"reasoning_effort": "low"}, {"parallel_tool_calls": False}])
+def test_a_model_that_does_not_reason_is_not_told_how(setting):
+    with pytest.raises(
+        UserError, match=rf"gpt-realtime does not reason \(supports_reasoning\): leave {next(iter(setting))}"
+    ):
+        OpenAIRealtime(api_key="k", **setting)
+    assert OpenAIRealtime("gpt-realtime-2.1", api_key="k", **setting).capabilities.supports_reasoning
+
+
+def test_the_other_protocol_is_refused_by_its_models_names():
+    with pytest.raises(ArgumentError, match="GPT-Live speaks another protocol"):
+        OpenAIRealtime("gpt-live-1", api_key="k")

@@ -5,6 +5,7 @@ import pytest
 from realtime.errors import ArgumentError, UserError
 from realtime.models import (
     AzureRealtime,
+    AzureVoiceLive,
     GeminiLive,
     LocalRealtime,
     OpenAIRealtime,
@@ -20,11 +21,14 @@ def test_each_form_gives_its_model(monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "g")
     monkeypatch.setenv("XAI_API_KEY", "x")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://acme.openai.azure.com/")
+    monkeypatch.setenv("AZURE_VOICELIVE_ENDPOINT", "https://acme.services.ai.azure.com/")
+    monkeypatch.setenv("AZURE_VOICELIVE_API_KEY", "k")
     wanted = {
         "local": (LocalRealtime, "local"),
         "openai:gpt-realtime": (OpenAIRealtime, "openai:gpt-realtime"),
         "OpenAI:gpt-realtime-mini": (OpenAIRealtime, "openai:gpt-realtime-mini"),
         "azure:my-voice": (AzureRealtime, "azure:my-voice"),
+        "azure-voice-live:gpt-4.1": (AzureVoiceLive, "azure-voice-live:gpt-4.1"),
         "gemini:gemini-live-2.5-flash": (GeminiLive, "gemini:gemini-live-2.5-flash"),
         "xai:grok-voice-latest": (XaiRealtime, "xai:grok-voice-latest"),
         "ws://127.0.0.1:8765/v1/realtime": (WebSocketModel, "127.0.0.1:8765"),
@@ -47,7 +51,8 @@ def test_a_model_is_returned_as_it_is():
 def test_an_unknown_name_is_refused_with_all_that_would_do(name):
     with pytest.raises(ArgumentError) as caught:
         resolve(name)
-    for form in ("'local'", "'openai:MODEL'", "'azure:DEPLOYMENT'", "'gemini:MODEL'", "'xai:MODEL'", "'ws://…'"):
+    forms = "'local' 'openai:MODEL' 'azure:DEPLOYMENT' 'azure-voice-live:MODEL' 'gemini:MODEL' 'xai:MODEL' 'ws://…'"
+    for form in forms.split():
         assert form in str(caught.value)
 
 
@@ -61,6 +66,7 @@ def test_a_model_without_its_provider_is_told_how():
     [
         ("openai:gpt-realtime", "OPENAI_API_KEY"),
         ("azure:voice", "AZURE_OPENAI_ENDPOINT"),
+        ("azure-voice-live:gpt-4.1", "AZURE_VOICELIVE_ENDPOINT"),
         ("gemini:x", "GEMINI_API_KEY"),
         ("xai:x", "XAI_API_KEY"),
     ],
