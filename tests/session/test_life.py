@@ -320,7 +320,9 @@ async def test_a_dropped_connection_comes_back_and_the_talk_goes_on(obliging):
 
 
 def threads() -> set[str]:
-    return {thread.name for thread in threading.enumerate() if thread.name.startswith("realtime-")}
+    """Threads of the sessions' pools; a test elsewhere may keep a local model's."""
+    pools = ("realtime-encode", "realtime-tool")
+    return {thread.name for thread in threading.enumerate() if thread.name.startswith(pools)}
 
 
 async def one_call(obliging: Any) -> weakref.ref[RealtimeSession]:
