@@ -42,7 +42,9 @@ def decode_bytes(data: bytes) -> Image.Image:
         image.load()
     except Image.DecompressionBombError as error:
         raise ImageError("frame", f"{len(data)} bytes", f"a picture of a safe size ({error})") from error
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, EOFError) as error:
+    except UnidentifiedImageError as error:  # its words name an address in memory
+        raise ImageError("frame", f"{len(data)} bytes", "a picture of a known kind") from error
+    except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise ImageError("frame", f"{len(data)} bytes", f"a picture that can be decoded ({error})") from error
     return image
 
