@@ -14,6 +14,7 @@ from realtime.local.brain.rules import RulesResponder
 from realtime.local.brain.smollm import SmallModel
 from realtime.local.eyes import PictureEyes
 from realtime.local.parts import Eyes, Parts, Recognizer, Responder, Synthesizer
+from realtime.local.reader_process import ReaderProcess
 from realtime.local.recognizer import WhisperRecognizer
 from realtime.local.remote import Endpoint, RemoteRecognizer, RemoteSynthesizer
 from realtime.local.settings import LlmSettings
@@ -38,7 +39,7 @@ def load_parts(settings: LlmSettings, pool: FairPool) -> Parts:
         UserError: A model is not where it should be, or not what it should be.
     """
     with ThreadPoolExecutor(4, "realtime-load") as loaders:
-        eyes = PictureEyes(pool)
+        eyes = PictureEyes(pool, ReaderProcess())
         recognizer = loaders.submit(_make_recognizer, settings, pool)
         synthesizer = loaders.submit(_make_synthesizer, settings, pool)
         detector = loaders.submit(SileroDetector)

@@ -183,11 +183,16 @@ class Eyes(Protocol):
 
         Raises:
             ImageError: It cannot be decoded.
+            ModelError: They failed.
         """
         ...
 
     async def prepare(self) -> None:
         """Make ready to read, when there is time: a picture was shown, and somebody may ask."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what they hold."""
         ...
 
 
@@ -286,4 +291,5 @@ class Parts:
         """Give up what they hold."""
         await self.recognizer.aclose()
         await self.synthesizer.aclose()
+        await self.eyes.aclose()
         await self.responder.aclose()

@@ -125,6 +125,9 @@ class FlatEyes:
     async def prepare(self) -> None:
         self.prepared += 1
 
+    async def aclose(self) -> None:
+        pass
+
 
 Reply = str | ToolCall | Exception | asyncio.Event
 
