@@ -10,7 +10,8 @@ response itself once the user's words are known.
 from __future__ import annotations
 
 from realtime.core.effects import Effects
-from realtime.core.replies import Replies, Reply
+from realtime.core.replies import Replies
+from realtime.core.reply import Reply
 
 __all__ = ["BargeIn", "is_backchannel"]
 

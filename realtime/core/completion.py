@@ -11,9 +11,9 @@ from collections import deque
 from realtime.chat.messages import ChatMessage
 from realtime.core.effects import Effects
 from realtime.core.events import TurnCompleted, TurnLatency
-from realtime.core.history import Place
 from realtime.core.model_events import TokenUsage
-from realtime.core.replies import Reply
+from realtime.core.places import Place
+from realtime.core.reply import Reply
 from realtime.core.speech import Speech
 
 __all__ = ["Completion"]

@@ -12,8 +12,8 @@ from realtime.core import model_events as reported
 from realtime.core.barge_in import is_backchannel
 from realtime.core.commands import CreateItem
 from realtime.core.events import ErrorReported
-from realtime.core.history import PlaceState
 from realtime.core.parts import Parts
+from realtime.core.places import PlaceState
 from realtime.core.responding import Responding
 from realtime.core.showing import Showing
 from realtime.core.turn import ResponseState, Wish
@@ -72,10 +72,10 @@ class Floor:
             case reported.SpeechEnded():
                 self._speech_ended(event)
             case reported.InputCommitted():
-                turn = self._parts.speech.committed(event)
+                ended_at = self._parts.speech.committed(event)
                 is_answered = self._parts.slot.state is ResponseState.RUNNING
                 if self._parts.capabilities.reports_item_order or not is_answered:
-                    self._responding.basis = turn.ended_at  # else a turn is complete when its answer is
+                    self._responding.basis = ended_at  # else a turn is complete when its answer is
             case reported.InputBufferCleared():
                 self._parts.speech.cleared()
             case reported.ItemAdded():
@@ -101,7 +101,8 @@ class Floor:
 
     def _speech_began(self, event: reported.SpeechBegan) -> None:
         parts = self._parts
-        parts.speech.began(event)
+        if not parts.speech.began(event):
+            return
         parts.sampler.speech_began()
         parts.tools.new_turn()
         if not parts.settings.turn_detection.interrupt_response:
@@ -118,7 +119,8 @@ class Floor:
     def _speech_ended(self, event: reported.SpeechEnded) -> None:
         ended_at = self._parts.speech.ended(event)
         self._parts.barge_in.sound_ended()
-        self._showing.release_held(ended_at)
+        if ended_at is not None:
+            self._showing.release_held(ended_at)
 
     def _transcribed(
         self, event: reported.InputTranscriptUpdated | reported.InputTranscriptDone | reported.InputTranscriptFailed

@@ -15,8 +15,9 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import DeleteItem
 from realtime.core.effects import Effects
 from realtime.core.events import MessageChanged, MessagesRemoved, RemovalReason
-from realtime.core.history import History, Place
+from realtime.core.history import History
 from realtime.core.ledger import Ledger
+from realtime.core.places import Place
 from realtime.core.retention import AudioBudget, ImageBudget
 from realtime.core.settings import Retention
 

@@ -82,7 +82,7 @@ class MemoryCap:
 
         while over() > 0 and self._keeping.audio.has_finished:
             self._keeping.evict_oldest_audio()
-        if over() > 0:
+        while over() > 0 and self._keeping.audio.live_bytes:  # what is kept for a replay, too, is not freed by it
             self._keeping.audio.shorten_live(over())
         _while(lambda: over() > 0, lambda: self._keeping.evict_oldest_picture(source))
         _while(lambda: over() > 0, self._outgoing.drop_oldest_waiting)

@@ -14,9 +14,10 @@ from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, ImageCon
 from realtime.core.commands import CreateItem
 from realtime.core.effects import Effects
 from realtime.core.events import FrameKept, FrameSkipped, InputRejected, KeepReason, SkipReason
-from realtime.core.history import History, Place
+from realtime.core.history import History
 from realtime.core.keeping import Keeping
 from realtime.core.ledger import Ledger
+from realtime.core.places import Place
 from realtime.core.seeding import item_count
 
 __all__ = ["Outgoing", "as_messages"]

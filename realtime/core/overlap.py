@@ -8,7 +8,8 @@ when a wait is over, by `SessionMachine.handle_deadline`. Never decides what a t
 from __future__ import annotations
 
 from realtime.core.effects import Effects
-from realtime.core.history import History, Place, PlaceState
+from realtime.core.history import History
+from realtime.core.places import Place, PlaceState
 
 __all__ = ["Overlap"]
 

@@ -12,8 +12,8 @@ from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CommitAudio, ConfigureSession, CreateItem, LinkCommand
 from realtime.core.events import ConnectionDropped, Reconnected
-from realtime.core.history import Place
 from realtime.core.parts import Parts
+from realtime.core.places import Place
 from realtime.core.responding import Responding
 from realtime.core.seeding import leading_instructions, plan_seeds
 from realtime.core.turn import Wish

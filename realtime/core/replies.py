@@ -16,7 +16,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import DeleteItem, EndReply, PlayAudio, ResumeReply, StopReply, TruncateItem
 from realtime.core.effects import Effects
 from realtime.core.events import AudioReceived, ReplyInterrupted, ReplyStarted, TranscriptUpdated
-from realtime.core.history import History, Place
+from realtime.core.history import History
 from realtime.core.input_audio import AudioTape
 from realtime.core.keeping import Keeping
 from realtime.core.ledger import Ledger
@@ -30,100 +30,13 @@ from realtime.core.model_events import (
     ThinkingUpdated,
     TokenUsage,
 )
+from realtime.core.places import Place
 from realtime.core.playout import heard_text
+from realtime.core.reply import Reply, ReplyItem
 
-__all__ = ["InterruptionCause", "Replies", "Reply"]
+__all__ = ["InterruptionCause", "Replies"]
 
 InterruptionCause = Literal["barge_in", "interrupt", "connection", "close", "hand_off", "provider"]
-
-
-class ReplyItem:
-    """One message of a reply."""
-
-    __slots__ = (
-        "_deltas",
-        "_finals",
-        "content_index",
-        "done",
-        "item_id",
-        "place",
-        "provider_data",
-        "samples",
-        "spoken",
-        "start",
-        "tape",
-        "thinking",
-        "words",
-    )
-
-    def __init__(self, item_id: str, place: Place, *, start: int) -> None:
-        self.item_id = item_id
-        self.place = place
-        self.start = start
-        """Samples of the reply before it."""
-        self.samples = 0
-        """Samples of it."""
-        self.spoken = False
-        self.done = False
-        self.content_index = 0
-        self.words: list[tuple[str, int]] = []
-        self.thinking = ""
-        self.provider_data: dict[str, object] = {}
-        self.tape: AudioTape | None = None
-        self._deltas: dict[int, list[str]] = {}
-        self._finals: dict[int, str] = {}
-
-    @property
-    def text(self) -> str:
-        """Everything generated so far."""
-        parts = {index: "".join(deltas) for index, deltas in self._deltas.items()} | self._finals
-        return "".join(parts[index] for index in sorted(parts))
-
-    def grow(self, index: int, delta: str) -> None:
-        """Text was added to a part that is not final."""
-        if index not in self._finals:
-            self._deltas.setdefault(index, []).append(delta)
-
-    def fix(self, index: int, text: str) -> None:
-        """A part's text is final."""
-        self._finals[index] = text
-
-
-class Reply:
-    """One reply: a response as the user hears it."""
-
-    def __init__(self, reply_id: str, *, agent_id: str, basis: float | None) -> None:
-        """Begin a reply.
-
-        Args:
-            reply_id: The response's id.
-            agent_id: Who speaks.
-            basis: When the user's turn that it answers ended, on the session's clock.
-        """
-        self.reply_id = reply_id
-        self.agent_id = agent_id
-        self.basis = basis
-        self.items: OrderedDict[str, ReplyItem] = OrderedDict()
-        self.calls: list[Place] = []
-        self.samples = 0
-        self.played_ms = 0
-        self.played_out = False
-        self.response_over = False
-        self.is_cut = False
-        self.is_settled = False
-        self.status: ResponseStatus | None = None
-        self.usage: TokenUsage | None = None
-        self.started_at: float | None = None
-        self.first_audio_at: float | None = None
-        self.first_played_at: float | None = None
-        self.unheard: AudioTape | None = None
-        """What has not been played, where a reply may be held and go on."""
-        self.is_held = False
-
-    @property
-    def is_over(self) -> bool:
-        """Done and played out, or cut."""
-        return self.is_cut or (self.response_over and (self.samples == 0 or self.played_out))
 
 
 class Replies:
@@ -189,7 +102,7 @@ class Replies:
         """A response began a message."""
         item = reply.items.get(item_id)
         if item is None:
-            place = self._history.reserve(item_id)
+            place = self._history.reserve(item_id, is_output=True)
             item = reply.items[item_id] = ReplyItem(item_id, place, start=reply.samples)
         return item
 

@@ -12,9 +12,10 @@ from collections import OrderedDict
 from realtime.core import model_events as reported
 from realtime.core.commands import CancelResponse, CommitAudio, CreateResponse, LinkCommand, SwitchAgent
 from realtime.core.events import ErrorReported
-from realtime.core.history import Place
 from realtime.core.parts import Parts
-from realtime.core.replies import InterruptionCause, Reply
+from realtime.core.places import Place
+from realtime.core.replies import InterruptionCause
+from realtime.core.reply import Reply
 from realtime.core.turn import ResponseState, Wish
 from realtime.core.watch import SILENCE_SECONDS, ResponseWatch
 from realtime.errors import ModelError

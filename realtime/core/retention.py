@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
-from realtime.core.history import Place
 from realtime.core.input_audio import AudioTape
+from realtime.core.places import Place
 from realtime.core.settings import Retention
 
 __all__ = ["AudioBudget", "ImageBudget"]

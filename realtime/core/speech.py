@@ -9,7 +9,7 @@ from realtime import pcm
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole
 from realtime.core.effects import Effects
 from realtime.core.events import SpeechStarted, SpeechStopped, TranscriptionFailed, TranscriptUpdated
-from realtime.core.history import History, Place, PlaceState
+from realtime.core.history import History
 from realtime.core.input_audio import AudioTape, InputAudio
 from realtime.core.keeping import Keeping
 from realtime.core.model_events import (
@@ -21,11 +21,13 @@ from realtime.core.model_events import (
     SpeechEnded,
 )
 from realtime.core.overlap import Overlap
+from realtime.core.places import Place, PlaceState
+from realtime.core.turn import TurnInput, TurnProgress, TurnState
 
 __all__ = ["Speech", "SpokenTurn"]
 
 
-class SpokenTurn:
+class SpokenTurn(TurnProgress):
     """One utterance of the user's."""
 
     __slots__ = (
@@ -36,19 +38,18 @@ class SpokenTurn:
         "ended_ms",
         "finals",
         "has_item",
-        "is_committed",
         "item_id",
         "place",
         "tape",
     )
 
     def __init__(self, item_id: str, *, began_wall: float) -> None:
+        super().__init__()
         self.item_id = item_id
         self.began_wall = began_wall
         self.ended_ms: int | None = None
         self.ended_at: float | None = None
         """When it ended, on the session's clock."""
-        self.is_committed = False
         self.has_item = False
         """Whether the provider said that it is an item of its conversation."""
         self.place: Place | None = None
@@ -57,6 +58,11 @@ class SpokenTurn:
         self.done = False
         self.tape: AudioTape | None = None
         """Its recording, if the user's audio is kept."""
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether it became an item."""
+        return self.state is TurnState.COMMITTED
 
     @property
     def text(self) -> str:
@@ -118,39 +124,57 @@ class Speech:
 
     # -- boundaries -------------------------------------------------------------------------------------------------
 
-    def began(self, event: SpeechBegan) -> None:
-        """The user began to speak."""
+    def began(self, event: SpeechBegan) -> bool:
+        """The user began to speak.
+
+        Returns:
+            False if the turn was recorded already: the report is only repeated.
+        """
+        if self.is_settled(event.item_id):
+            return False
         self._input.speech_began(event.at_ms)
         turn = self.turn_of(event.item_id)
-        self._all_is_said()
+        turn.go(TurnInput.SOUND)
+        if self._current is not turn:
+            self._fall_silent()
         self._current = turn
         self.is_speaking = True
         if turn.place is not None:
             turn.place.waits_for_transcript = False
         self._effects.emit(SpeechStarted(message_id=event.item_id, at_ms=event.at_ms))
+        return True
 
-    def ended(self, event: SpeechEnded) -> float:
+    def ended(self, event: SpeechEnded) -> float | None:
         """The user stopped.
 
         Returns:
-            When, on the session's clock: the provider notices it later.
+            When, on the session's clock: the provider notices it later. None if the turn was recorded already.
         """
-        turn = self.turn_of(event.item_id)
         self.is_speaking = False
+        if self.is_settled(event.item_id):
+            return None
+        turn = self.turn_of(event.item_id)
+        turn.go(TurnInput.SILENCE)
         turn.ended_ms = event.at_ms
         behind_ms = max(0, self._input.sent_ms - event.at_ms)
         turn.ended_at = self.last_ended_at = self._effects.now - behind_ms / 1000
         self._record(turn, self._input.samples_at(event.at_ms))
-        self._all_is_said()
+        self._all_is_said(turn)
         self._effects.emit(SpeechStopped(message_id=event.item_id, at_ms=event.at_ms))
         return turn.ended_at
 
-    def committed(self, event: InputCommitted) -> SpokenTurn:
-        """The speech became an item: its place is reserved."""
+    def committed(self, event: InputCommitted) -> float | None:
+        """The speech became an item: its place is reserved.
+
+        Returns:
+            When it ended, on the session's clock.
+        """
+        if self.is_settled(event.item_id):
+            return self.last_ended_at
         turn = self.turn_of(event.item_id)
-        turn.is_committed = True
+        turn.go(TurnInput.COMMIT)
         self._turn_from = self._input.sent
-        self._all_is_said()
+        self._all_is_said(turn)
         if turn.ended_ms is None:  # push-to-talk: it runs to the commit
             turn.ended_ms = self._input.sent_ms
             turn.ended_at = self.last_ended_at = self._effects.now
@@ -159,27 +183,34 @@ class Speech:
             self._place(turn)
         elif turn.place is not None:
             self.placed(turn, turn.place)
-        return turn
+        return turn.ended_at
 
     def placed(self, turn: SpokenTurn, place: Place) -> None:
         """The turn has its place; without transcription it is complete."""
         turn.place = place
         self._by_place[place] = turn
-        if turn is not self._current:
+        if turn.state is not TurnState.SPEAKING:
             self._wait_for_words(turn)
         if turn.done or (not self.transcribes and turn.is_committed):
             self._settle(turn)
 
-    def _all_is_said(self) -> None:
-        """Whoever spoke has finished: from now on the transcript is waited for (H2)."""
-        turn, self._current = self._current, None
-        if turn is not None:
-            self._wait_for_words(turn)
+    def _fall_silent(self) -> None:
+        """Whoever spoke until now has finished, though nobody said so."""
+        if self._current is not None:
+            self._current.go(TurnInput.SILENCE)
+            self._all_is_said(self._current)
+
+    def _all_is_said(self, turn: SpokenTurn) -> None:
+        """A turn has been spoken: from now on its transcript is waited for (H2)."""
+        if self._current is turn:
+            self._current = None
+        self._wait_for_words(turn)
 
     def _wait_for_words(self, turn: SpokenTurn) -> None:
-        if turn.place is not None and turn.place.state is PlaceState.OPEN:
-            turn.place.waits_for_transcript = True
-            turn.place.said_at = self._effects.now
+        if turn.place is None or turn.place.state is PlaceState.FINAL or turn.place.waits_for_transcript:
+            return
+        turn.place.waits_for_transcript = True
+        turn.place.said_at = self._effects.now
 
     def place_what_was_begun(self) -> None:
         """A response begins: where the provider does not say where turns stand, those begun before stand before it (H3)."""
@@ -267,7 +298,7 @@ class Speech:
     def close(self) -> None:
         """The session ends: every turn that has a place is recorded with what it has (H7)."""
         if self.is_cut_by_replies and not self.transcribes and not self._turns and self._input.sent > self._turn_from:
-            self.turn_of(self._effects.new_id()).is_committed = True  # nobody will say that this was a turn
+            self.turn_of(self._effects.new_id()).go(TurnInput.COMMIT)  # nobody will say that this was a turn
         for turn in list(self._turns.values()):
             if turn.ended_ms is None:
                 self._record(turn, self._input.sent)
@@ -304,7 +335,11 @@ class Speech:
         return turn.ended_ms is None or self._input.samples_at(turn.ended_ms) > self._input.replay.start
 
     def _drop(self, turn: SpokenTurn) -> None:
+        turn.go(TurnInput.DROP)
         self._recording(turn)
+        self._forget(turn)
+
+    def _forget(self, turn: SpokenTurn) -> None:
         self._turns.pop(turn.item_id, None)
         if turn.place is not None:
             self._by_place.pop(turn.place, None)
@@ -315,6 +350,7 @@ class Speech:
     def _settle(self, turn: SpokenTurn) -> None:
         place = turn.place
         assert place is not None
+        turn.go(TurnInput.RECORD)
         recording = self._recording(turn)
         audio = AudioContent.from_wav(pcm.wav_bytes(recording, self._input.rate_hz)) if recording else None
         message = self._message(turn, audio)
@@ -323,7 +359,7 @@ class Speech:
             self._keeping.add_audio(place, len(recording) // 2, is_input=True)
         if turn.ended_ms is not None:
             self._input.forget_before(turn.ended_ms)
-        self._drop(turn)
+        self._forget(turn)
 
     def _recording(self, turn: SpokenTurn) -> bytes:
         """Take a turn's recording; it is no longer counted as live."""

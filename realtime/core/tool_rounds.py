@@ -14,10 +14,11 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import ApproveTool, CancelTool, CreateItem, DeleteItem, RunTool
 from realtime.core.effects import Effects
 from realtime.core.events import ApprovalRequested, ToolCalled, ToolFinished
-from realtime.core.history import History, Place
+from realtime.core.history import History
 from realtime.core.keeping import Keeping
 from realtime.core.ledger import Ledger
 from realtime.core.model_events import ToolCallDone
+from realtime.core.places import Place
 from realtime.core.settings import ToolSpec
 
 __all__ = ["ToolCall", "ToolRounds"]

@@ -15,8 +15,9 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import CreateItem, DeleteItem, RequestSummary
 from realtime.core.effects import Effects
 from realtime.core.events import ContextSummarized, MessagesRemoved
-from realtime.core.history import History, Place
+from realtime.core.history import History
 from realtime.core.ledger import Ledger
+from realtime.core.places import Place
 
 __all__ = ["Trimming"]
 

@@ -1,12 +1,15 @@
-"""The response table: one response at a time (behaviour.md T1).
+"""The turn and response tables: how the user's turn and the model's response go on, one response at a time (T1).
 
-Owns: `TRANSITIONS`, the one table of what may follow what, and `ResponseSlot`, which walks it. Driven by
-`SessionMachine`. Never sends: it says what should be sent.
+Owns: `TRANSITIONS` (the response) and `TURN_TRANSITIONS` (a spoken turn), the two tables of what may follow what, and what
+walks them: `ResponseSlot` and `TurnProgress`. Driven by `realtime.core.responding` and `realtime.core.speech`. Never sends:
+it says what should be sent. docs/turn-table.md shows both and is generated from them.
 
 ::
 
     IDLE ──wish──► REQUESTED ──started──► RUNNING ──ended──► IDLE
      └──started (the server asked by itself)──►┘  └─cancel─► CANCELLING ──ended──► IDLE
+
+    BEGUN ──sound──► SPEAKING ──silence──► SPOKEN ──commit──► COMMITTED ──record──► RECORDED
 """
 
 from __future__ import annotations
@@ -18,7 +21,17 @@ from typing import Literal
 
 from realtime.errors import IllegalTransition
 
-__all__ = ["TRANSITIONS", "ResponseSlot", "ResponseState", "TurnInput", "Wish"]
+__all__ = [
+    "TRANSITIONS",
+    "TURN_TRANSITIONS",
+    "ResponseInput",
+    "ResponseSlot",
+    "ResponseState",
+    "TurnInput",
+    "TurnProgress",
+    "TurnState",
+    "Wish",
+]
 
 
 class ResponseState(Enum):
@@ -34,7 +47,7 @@ class ResponseState(Enum):
     """The running one was cancelled and has not ended."""
 
 
-class TurnInput(Enum):
+class ResponseInput(Enum):
     """What can happen to the response."""
 
     WISH = "wish"
@@ -51,9 +64,41 @@ class TurnInput(Enum):
     """The connection is gone, and the response with it."""
 
 
-_S, _I = ResponseState, TurnInput
+class TurnState(Enum):
+    """How far a spoken turn of the user's is."""
 
-TRANSITIONS: Mapping[ResponseState, Mapping[TurnInput, ResponseState]] = {
+    BEGUN = "begun"
+    """Its item is known, and nobody says whether it is still being spoken."""
+    SPEAKING = "speaking"
+    """It is being spoken."""
+    SPOKEN = "spoken"
+    """It has been spoken."""
+    COMMITTED = "committed"
+    """It is an item of the provider's; its words may be missing."""
+    RECORDED = "recorded"
+    """It is a message. What comes for it now is too late."""
+    DROPPED = "dropped"
+    """It became nothing: cleared, or lost with its connection to be said again."""
+
+
+class TurnInput(Enum):
+    """What can happen to a spoken turn."""
+
+    SOUND = "sound"
+    """The user speaks."""
+    SILENCE = "silence"
+    """The user has stopped."""
+    COMMIT = "commit"
+    """It became an item."""
+    RECORD = "record"
+    """Its words are final, failed, given up, or not wanted; or the session ends."""
+    DROP = "drop"
+    """Nothing comes of it."""
+
+
+_S, _I = ResponseState, ResponseInput
+
+TRANSITIONS: Mapping[ResponseState, Mapping[ResponseInput, ResponseState]] = {
     _S.IDLE: {_I.WISH: _S.REQUESTED, _I.STARTED: _S.RUNNING, _I.LINK_LOST: _S.IDLE},
     _S.REQUESTED: {
         _I.WISH: _S.REQUESTED,
@@ -79,6 +124,62 @@ TRANSITIONS: Mapping[ResponseState, Mapping[TurnInput, ResponseState]] = {
     },
 }
 """State × input → state. What is not in it is illegal: it raises and changes nothing."""
+
+_T, _H = TurnState, TurnInput
+
+TURN_TRANSITIONS: Mapping[TurnState, Mapping[TurnInput, TurnState]] = {
+    _T.BEGUN: {
+        _H.SOUND: _T.SPEAKING,
+        _H.SILENCE: _T.SPOKEN,
+        _H.COMMIT: _T.COMMITTED,
+        _H.RECORD: _T.RECORDED,
+        _H.DROP: _T.DROPPED,
+    },
+    _T.SPEAKING: {
+        _H.SOUND: _T.SPEAKING,
+        _H.SILENCE: _T.SPOKEN,
+        _H.COMMIT: _T.COMMITTED,
+        _H.RECORD: _T.RECORDED,
+        _H.DROP: _T.DROPPED,
+    },
+    _T.SPOKEN: {
+        _H.SOUND: _T.SPEAKING,
+        _H.SILENCE: _T.SPOKEN,
+        _H.COMMIT: _T.COMMITTED,
+        _H.RECORD: _T.RECORDED,
+        _H.DROP: _T.DROPPED,
+    },
+    _T.COMMITTED: {
+        _H.SILENCE: _T.COMMITTED,
+        _H.COMMIT: _T.COMMITTED,
+        _H.RECORD: _T.RECORDED,
+        _H.DROP: _T.DROPPED,
+    },
+    _T.RECORDED: {},
+    _T.DROPPED: {},
+}
+"""As `TRANSITIONS`, for a spoken turn. Providers differ in what they say and when: any step may be left out."""
+
+
+class TurnProgress:
+    """How far one spoken turn is."""
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        """Begun."""
+        self.state = TurnState.BEGUN
+
+    def go(self, what: TurnInput) -> None:
+        """Something happened to it.
+
+        Raises:
+            IllegalTransition: It cannot happen now; nothing was changed.
+        """
+        following = TURN_TRANSITIONS[self.state].get(what)
+        if following is None:
+            raise IllegalTransition(f"a turn that is {self.state.value} cannot get a {what.value}")
+        self.state = following
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +217,7 @@ class ResponseSlot:
         """What is wanted next."""
         self._refused_once = False
 
-    def _go(self, what: TurnInput) -> None:
+    def _go(self, what: ResponseInput) -> None:
         following = TRANSITIONS[self.state].get(what)
         if following is None:
             raise IllegalTransition(f"a response cannot be {what.value} while it is {self.state.value}")
@@ -135,7 +236,7 @@ class ResponseSlot:
         """If the slot is idle and something is wanted: the wish to send now (tell `sent` its command)."""
         if self.waiting is None or self.state is not ResponseState.IDLE:
             return None
-        self._go(TurnInput.WISH)
+        self._go(ResponseInput.WISH)
         self.requested, self.waiting = self.waiting, None
         return self.requested
 
@@ -145,7 +246,7 @@ class ResponseSlot:
 
     def started(self, response_id: str) -> None:
         """The provider began a response, asked for or not."""
-        self._go(TurnInput.STARTED)
+        self._go(ResponseInput.STARTED)
         self.response_id = response_id
         self.command_id = self.requested = None
         self._refused_once = False
@@ -158,13 +259,13 @@ class ResponseSlot:
         """
         if response_id != self.response_id:
             return False
-        self._go(TurnInput.ENDED)
+        self._go(ResponseInput.ENDED)
         self.response_id = None
         return True
 
     def cancelled(self) -> None:
         """The running response is not wanted any more."""
-        self._go(TurnInput.CANCEL)
+        self._go(ResponseInput.CANCEL)
 
     def refused(self, *, may_retry: bool) -> bool:
         """The provider refused the response that was asked for.
@@ -176,7 +277,7 @@ class ResponseSlot:
             True if it is asked for once more when the way is free; False after a second refusal.
         """
         again = self.requested
-        self._go(TurnInput.REFUSED)
+        self._go(ResponseInput.REFUSED)
         self.command_id = self.requested = None
         if not may_retry or self._refused_once or again is None:
             self._refused_once = False
@@ -187,7 +288,7 @@ class ResponseSlot:
 
     def link_lost(self) -> None:
         """The connection is gone. What was asked for and had not begun is wanted again."""
-        self._go(TurnInput.LINK_LOST)
+        self._go(ResponseInput.LINK_LOST)
         if self.requested is not None:
             self.waiting = self.requested if self.waiting is None else self.requested.fold(self.waiting)
         self.response_id = self.command_id = self.requested = None

@@ -33,6 +33,7 @@ _CAPABILITIES: Final = ModelCapabilities(
     supports_resumption=True,  # docs.x.ai: turns are kept for 30 minutes, and replayed to whoever comes with their id
     max_session_seconds=3600.0,
     reports_total_usage=False,
+    takes_commits_during_response=False,
 )
 
 

@@ -11,6 +11,8 @@ from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
 from realtime.core.capabilities import ModelCapabilities
+from realtime.core.input_audio import InputAudio
+from realtime.core.outbox import Outbox
 from realtime.core.seeding import check_seed
 from realtime.core.settings import Agent, ToolSpec, TurnDetection
 from realtime.errors import LinkLost, UserError
@@ -339,3 +341,20 @@ def test_parts_of_a_seeded_round_have_one_item_each(make_rig):
     ids = [item_id for c in rig.sent_of(do.CreateItem) for item_id in c.item_ids]
     assert len(set(ids)) == len(ids)
     assert all(0 < len(item_id) <= 32 for item_id in ids)
+
+
+def test_telling_a_long_conversation_again_is_no_sign_of_a_slow_socket():
+    """The depth that closes a link counts what came since."""
+    audio = InputAudio(rate_hz=24_000, lane_seconds=1, replay_seconds=1, records=False)
+    outbox = Outbox(audio, make_id=str)
+    told = [do.DeleteItem(command_id=str(index), item_id="x") for index in range(5_000)]
+    outbox.open([*told], discard_waiting=False)
+    assert outbox.control_depth == 0
+    outbox.put(do.DeleteItem(command_id="late", item_id="y"))
+    assert outbox.control_depth == 1
+    for _ in range(4_000):
+        outbox.take()
+    assert outbox.control_depth == 1
+    for _ in range(1_001):
+        outbox.take()
+    assert outbox.control_depth == 0

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import gc
+import io
+import itertools
 import random
+import wave
 import weakref
 
 import pytest
 
 from realtime.chat.context import ChatContext
-from realtime.chat.messages import ChatRole
+from realtime.chat.messages import AudioContent, ChatRole
+from realtime.chat.window import ContextWindow
 from realtime.core import commands as do
 from realtime.core import events as seen
+from realtime.core import model_events as said
 from realtime.core.keeping import PICTURE_MARKER
 from realtime.core.settings import FrameSampling, Retention
 from realtime.errors import ArgumentError
 
+RATE = 24_000
 EVERY_FRAME = FrameSampling(fps_idle=1.0, min_change=0)
 
 
@@ -265,3 +271,147 @@ def test_memory_cap_refuses_new_pictures_with_an_event(make_rig):
     rig.pull()
     assert kept(rig) == []
     assert rig.of(seen.FrameSkipped)[0].reason == "image_limit"
+
+
+def held(rig) -> int:
+    return rig.machine.statistics().memory.held_frames
+
+
+def test_cap_lets_go_in_its_order(make_rig, picture):
+    """R5: oldest audio, finished before live; pictures but the newest of each source; video that waits; new pictures."""
+    rig = make_rig(sampling=EVERY_FRAME, retention=Retention(audio="input_audio"), memory_limit_bytes=2_000_000)
+    rig.say("u1", "one", ms=2_000)
+    film(rig, 3)
+    rig.begin_speech("u2")
+    rig.hear(1_000)
+    rig.frame(10)
+    rig.wait(0.3)
+    assert rig.frame(11).action == "hold"
+    rig.now += 0.6
+    assert held(rig) > 1_300_000
+    memory = rig.machine._parts.memory
+    columns: list[list[int]] = [[], [], [], []]
+    for limit in (*range(memory.used_bytes, 2_000, -5_000), 1):
+        memory._limit = limit
+        memory.bound()
+        rig.drain()
+        figures = rig.machine.statistics().memory
+        messages = rig.machine.messages()
+        now = (
+            sum(bool(message.audio) for message in messages),
+            figures.audio,
+            sum(len(message.images) for message in messages),
+            figures.held_frames + figures.queued_pictures,
+        )
+        for column, value in zip(columns, now, strict=True):
+            column.append(value)
+    begins = [next(index for index, value in enumerate(column) if value < column[0]) for column in columns]
+    ends = [next(index for index, value in enumerate(column) if value == column[-1]) for column in columns]
+    assert begins == sorted(begins)
+    assert all(over <= follower for over, follower in itertools.pairwise(ends))
+    assert [column[-1] for column in columns] == [0, 0, 1, 0]
+    assert rig.texts()[0] == "one"
+    assert kept(rig) == [2]
+    assert [event.reason for event in rig.of(seen.MessageChanged)][:1] == ["memory_limit"]
+    assert {event.reason for event in rig.of(seen.FrameSkipped)} == {"image_limit"}
+    (refused,) = rig.machine.send(["look", picture(9)], respond=False, now=rig.now)
+    (command,) = [command for command in rig.pull() if isinstance(command, do.CreateItem)]
+    assert (command.message.content, command.message.images) == ("look", ())
+    assert rig.of(seen.InputRejected)[-1].message_id == refused
+
+
+def test_newer_picture_of_a_source_takes_the_place_of_its_last(make_rig, picture):
+    """R5, B18: a model under a tight cap does not go blind with an old picture."""
+    rig = make_rig(sampling=EVERY_FRAME, memory_limit_bytes=picture().byte_length + 10)
+    film(rig, 5)
+    assert kept(rig) == [4]
+    assert rig.of(seen.FrameSkipped) == []
+
+
+def test_recording_is_a_wav_file_that_plays(make_rig):
+    """R2: mono, 16 bit, the model's rate."""
+    rig = make_rig(retention=Retention(audio="all"))
+    rig.say("u1", "one", ms=400)
+    rig.reply("r1", "a1", "two", ms=600)
+    for message, milliseconds in zip(rig.machine.messages(), (400, 600), strict=True):
+        with wave.open(io.BytesIO(message.audio.data)) as file:
+            assert (file.getnchannels(), file.getsampwidth(), file.getframerate()) == (1, 2, RATE)
+            assert file.getnframes() == milliseconds * RATE // 1000
+            assert file.readframes(file.getnframes()) == b"\x01\x00" * file.getnframes()
+
+
+def test_evicted_audio_is_free_and_earlier_snapshots_keep_what_they_had(make_rig):
+    """R3."""
+    rig = make_rig(retention=Retention(audio="input_audio", audio_max_seconds=0.5))
+    rig.say("u1", "one", ms=400)
+    snapshot = rig.machine.messages()
+    audio = weakref.ref(snapshot[0].audio)
+    rig.say("u2", "two", ms=400)
+    assert [bool(message.audio) for message in rig.machine.messages()] == [False, True]
+    rig.events.clear()
+    rig.sent.clear()
+    assert snapshot[0].audio is audio()
+    del snapshot
+    gc.collect()
+    assert audio() is None
+
+
+def test_event_keeps_its_own_part_until_it_is_consumed(make_rig):
+    """R3: an event not yet delivered."""
+    rig = make_rig(retention=Retention(audio="input_audio", audio_max_seconds=0.5))
+    rig.say("u1", "one", ms=400)
+    rig.say("u2", "two", ms=400)
+    committed = [event.message for event in rig.of(seen.MessageCommitted)]
+    assert [message.audio.duration_ms for message in committed] == [400, 400]
+
+
+def test_recording_that_the_application_sent_counts_as_any_other(make_rig):
+    """R2: at its own rate."""
+    rig = make_rig(retention=Retention(audio_max_seconds=1.0))
+    recording = AudioContent.from_pcm(b"\x01\x00" * 8_000, 16_000, transcript="hello")
+    for _ in range(3):
+        rig.machine.send([recording], respond=False, now=rig.now)
+        rig.pull()
+    assert [bool(message.audio) for message in rig.machine.messages()] == [False, True, True]
+    assert rig.texts() == ["hello"] * 3
+    assert rig.machine.statistics().memory.audio == 2 * recording.byte_length
+
+
+def test_picture_that_left_its_words_counts_until_they_leave(make_rig, picture):
+    """W5: the provider still has it; it cannot be deleted without the words."""
+    rig = make_rig(retention=Retention(images_max=1), window=ContextWindow(max_tokens=300, keep_recent_turns=1))
+    rig.machine.send(["my cat", picture(1)], respond=False, now=rig.now)
+    rig.pull()
+    rig.machine.send(["my dog", picture(2)], respond=False, now=rig.now)
+    rig.pull()
+    assert rig.machine.statistics().tokens.gone > 0
+    for index in range(3):
+        rig.say(f"u{index}", "word " * 12)
+        rig.reply(f"r{index}", f"a{index}", "word " * 12)
+        rig.pull()
+    figures = rig.machine.statistics().tokens
+    assert figures.own + figures.gone <= 300
+    assert figures.gone == 0
+
+
+def test_refused_picture_that_waits_behind_a_transcript_never_shows(make_rig, picture):
+    """H6."""
+    rig = make_rig()
+    rig.say("u1", None)
+    rig.machine.send([picture(1)], respond=False, now=rig.now)
+    (command,) = [c for c in rig.pull() if isinstance(c, do.CreateItem)]
+    rig.feed(said.ModelFault(message="too large", code="invalid_value", command_id=command.command_id))
+    rig.transcribe("u1", "look")
+    assert rig.names() == ["u:look"]
+    assert rig.of(seen.MessagesRemoved) == []
+    assert len(rig.of(seen.InputRejected)) == 1
+    assert rig.machine.statistics().memory.images == 0
+
+
+def test_frames_that_the_provider_never_places_stand_at_the_end(make_rig):
+    """R3: none is kept beyond the budget for a report that does not come."""
+    rig = make_rig(sampling=EVERY_FRAME, retention=Retention(images_max=3))
+    rig.acknowledges = False
+    film(rig, 60)
+    assert len(kept(rig)) == 3
+    assert rig.machine.statistics().memory.queued_pictures <= 33 * 200

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from realtime.chat.window import ContextWindow
 from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
-from realtime.core.settings import ToolSpec
+from realtime.core.settings import Retention, ToolSpec
 
 WEATHER = ToolSpec(name="weather")
 BOOK = ToolSpec(name="book", sequential=True)
@@ -199,3 +201,63 @@ def test_call_that_was_never_completed_is_no_message(make_rig):
     )
     rig.reply("r2", "a2", "Hm.")
     assert rig.names() == ["u:go", "a:Hm."]
+
+
+def test_real_result_takes_the_place_of_the_stand_in(make_rig):
+    """F3: a new connection was told that the call is not finished; in the end there is one output per call."""
+    rig = make_rig(tools=(ToolSpec(name="weather"),))
+    rig.say("u1", "weather?")
+    rig.feed(said.ResponseStarted(response_id="r1"))
+    rig.call_tool("r1", "f1", "c1", "weather")
+    rig.feed(said.ResponseEnded(response_id="r1"))
+    rig.drop()
+    stand_in = next(c for c in rig.connect() if isinstance(c, do.CreateItem) and c.message.tool_call_id == "c1")
+    rig.answer_tool("c1", "fog")
+    after = rig.pull()
+    assert [command.item_id for command in after if isinstance(command, do.DeleteItem)] == list(stand_in.item_ids)
+    assert [c.message.content for c in after if isinstance(c, do.CreateItem)] == ["fog"]
+
+
+def test_both_items_of_a_result_with_a_picture_leave_with_it(make_rig, picture):
+    """W5: the pictures of a result are an item of their own at some providers."""
+    rig = make_rig(tools=(ToolSpec(name="weather"),), window=ContextWindow(max_tokens=60, keep_recent_turns=1))
+    rig.say("u1", "weather?")
+    rig.feed(said.ResponseStarted(response_id="r1"))
+    rig.call_tool("r1", "f1", "c1", "weather")
+    rig.feed(said.ResponseEnded(response_id="r1"))
+    rig.answer_tool("c1", "see", images=(picture(1),))
+    rig.pull()
+    (result,) = [c for c in rig.sent_of(do.CreateItem) if c.message.tool_call_id]
+    assert len(result.item_ids) == 2
+    rig.reply("r2", "a2", "Fog.")
+    rig.say("u2", "thanks " * 20)
+    rig.reply("r3", "a3", "Welcome.")
+    rig.pull()
+    assert {command.item_id for command in rig.sent_of(do.DeleteItem)} >= set(result.item_ids)
+
+
+def test_open_call_is_not_evicted_by_the_length_of_the_history(make_rig):
+    """H0: its result will stand beside it."""
+    rig = make_rig(tools=(ToolSpec(name="weather"),), retention=Retention(max_history_messages=2))
+    rig.feed(said.ResponseStarted(response_id="r1"))
+    rig.call_tool("r1", "f1", "c1", "weather")
+    rig.feed(said.ResponseEnded(response_id="r1"))
+    for index in range(4):
+        rig.say(f"u{index}", f"word {index}")
+    assert rig.names() == ["call:c1", "u:word 3"]
+    rig.answer_tool("c1", "fog")
+    rig.say("u9", "last")
+    assert rig.names() == ["u:word 3", "u:last"]
+
+
+@pytest.mark.parametrize("images_max", [0, 1])
+def test_refused_picture_of_a_tool_is_said_and_its_words_stay(make_rig, picture, images_max):
+    """R5, T5: words never."""
+    rig = make_rig(tools=(ToolSpec(name="weather"),), memory_limit_bytes=100 if images_max else 50)
+    rig.feed(said.ResponseStarted(response_id="r1"))
+    rig.call_tool("r1", "f1", "c1", "weather")
+    rig.answer_tool("c1", "see", images=(picture(1), picture(2)))
+    rig.pull()
+    assert rig.texts()[-1] == "see"
+    assert len(rig.machine.messages()[-1].images) <= images_max
+    assert "memory_limit_bytes" in rig.of(seen.InputRejected)[0].reason

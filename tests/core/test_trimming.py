@@ -150,3 +150,100 @@ def test_tokens_of_usage_add_field_by_field():
     assert one + replace(one, output_audio_tokens=6) == said.TokenUsage(
         input_tokens=2, output_tokens=4, total_tokens=6, cached_tokens=8, input_audio_tokens=10, output_audio_tokens=6
     )
+
+
+def test_digest_is_known_to_the_provider_by_its_own_id_after_a_reconnect(make_rig):
+    """W4, W5: what digests it later deletes it there."""
+    rig, request, turn = summarizing(make_rig)
+    rig.machine.receive_summary(request.basis_revision, "They said word a lot.", now=rig.now)
+    rig.drain()
+    rig.pull()
+    digest = rig.context.messages()[0]
+    rig.drop()
+    told = [command for command in rig.connect() if isinstance(command, do.CreateItem)]
+    assert told[0].item_ids == (digest.message_id,)
+    requests = len(rig.local_of(do.RequestSummary))
+    while len(rig.local_of(do.RequestSummary)) == requests:
+        talk(rig, 1, first=turn)
+        turn += 1
+    rig.machine.receive_summary(rig.local_of(do.RequestSummary)[-1].basis_revision, "Still.", now=rig.now)
+    rig.drain()
+    rig.pull()
+    assert digest.message_id in {command.item_id for command in rig.sent_of(do.DeleteItem)}
+    assert sum(message.summary for message in rig.context.messages()) == 1
+
+
+def test_summary_survives_the_eviction_of_a_picture_that_it_digests(make_rig):
+    """W4: what is left of the run is replaced."""
+    rig = make_rig(
+        window=ContextWindow(max_tokens=900, keep_recent_turns=2, keep_recent_frames=1, summary_llm=Digest()),
+        retention=Retention(images_max=3),
+        sampling=FrameSampling(fps_idle=1.0, min_change=0),
+    )
+    index = 0
+    while not any(message.images for request in rig.local_of(do.RequestSummary) for message in request.messages):
+        rig.frame(index)
+        rig.pull()
+        rig.wait(1.0)
+        talk(rig, 1, first=index)
+        index += 1
+        if rig.local_of(do.RequestSummary) and not any(m.images for m in rig.local_of(do.RequestSummary)[-1].messages):
+            rig.machine.receive_summary(rig.local_of(do.RequestSummary)[-1].basis_revision, None, now=rig.now)
+            rig.drain()
+    request = rig.local_of(do.RequestSummary)[-1]
+    for more in range(3):
+        rig.frame(1_000 + more)
+        rig.pull()
+        rig.wait(1.0)
+    rig.machine.receive_summary(request.basis_revision, "A street, and words.", now=rig.now)
+    rig.drain()
+    (event,) = rig.of(seen.ContextSummarized)
+    assert set(event.digested) < {message.message_id for message in request.messages}
+    assert rig.context.messages()[0] == event.message
+
+
+def test_pictures_alone_are_trimmed_too(make_rig):
+    """W5: nobody speaks for an hour and the camera goes on."""
+    rig = make_rig(
+        window=ContextWindow(max_tokens=1_000),
+        retention=Retention(images_max=None),
+        sampling=FrameSampling(fps_idle=1.0, min_change=0),
+    )
+    held = []
+    for index in range(40):
+        rig.frame(index)
+        rig.pull()
+        rig.wait(1.0)
+        held.append(rig.machine.statistics().provider_items)
+    assert max(held[-10:]) == max(held[10:20])
+    assert rig.machine.statistics().tokens.own <= 1_000
+
+
+def test_where_nothing_can_be_deleted_the_scale_counts_what_the_provider_still_has(make_rig):
+    """W5, W6: else the context would shrink to nothing while the provider's grows."""
+    rig = make_rig(
+        window=ContextWindow(max_tokens=400, keep_recent_turns=1),
+        capabilities={"supports_item_deletion": False},
+    )
+    for index in range(20):
+        rig.say(f"u{index}", LONG)
+        rig.start_reply(f"r{index}", f"a{index}")
+        rig.speak(f"r{index}", f"a{index}", LONG, ms=100)
+        rig.feed(said.OutputItemDone(response_id=f"r{index}", item_id=f"a{index}"))
+        tokens = 80 * (index + 1)
+        usage = said.TokenUsage(input_tokens=tokens, total_tokens=tokens)
+        rig.feed(said.ResponseEnded(response_id=f"r{index}", usage=usage))
+        rig.play(f"r{index}", 100, finished=True)
+        rig.pull()
+    figures = rig.machine.statistics().tokens
+    assert rig.sent_of(do.DeleteItem) == []
+    assert figures.scale < 1.5
+    assert len(rig.context) > 4
+
+
+def test_usage_that_counts_only_what_was_added_tells_nothing_of_the_window(make_rig):
+    """W6, xAI."""
+    rig = make_rig(capabilities={"reports_total_usage": False})
+    rig.start_reply("r1", "a1")
+    rig.feed(said.ResponseEnded(response_id="r1", usage=said.TokenUsage(input_tokens=5_000, total_tokens=5_000)))
+    assert rig.machine.statistics().tokens.scale == 1.0

@@ -9,14 +9,24 @@ import pytest
 from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
-from realtime.core.turn import TRANSITIONS, ResponseSlot, ResponseState, TurnInput, Wish
+from realtime.core.turn import (
+    TRANSITIONS,
+    TURN_TRANSITIONS,
+    ResponseInput,
+    ResponseSlot,
+    ResponseState,
+    TurnInput,
+    TurnProgress,
+    TurnState,
+    Wish,
+)
 from realtime.errors import IllegalTransition
 
 
 def test_every_state_has_a_row_and_every_target_is_a_state():
     assert set(TRANSITIONS) == set(ResponseState)
     for row in TRANSITIONS.values():
-        assert set(row) <= set(TurnInput)
+        assert set(row) <= set(ResponseInput)
         assert set(row.values()) <= set(ResponseState)
 
 
@@ -137,3 +147,47 @@ def test_wishes_fold_into_their_stricter_form():
         folded = one.fold(other)
         assert folded.tool_choice == ("none" if "none" in {one.tool_choice, other.tool_choice} else None)
         assert folded.instructions == (one.instructions or other.instructions)
+
+
+def test_every_state_of_a_turn_has_a_row_and_can_be_reached():
+    assert set(TURN_TRANSITIONS) == set(TurnState)
+    assert {target for row in TURN_TRANSITIONS.values() for target in row.values()} == set(TurnState) - {
+        TurnState.BEGUN
+    }
+
+
+@pytest.mark.parametrize("state", [TurnState.RECORDED, TurnState.DROPPED, TurnState.COMMITTED])
+def test_what_cannot_happen_to_a_turn_raises_and_changes_nothing(state):
+    turn = TurnProgress()
+    turn.state = state
+    with pytest.raises(IllegalTransition, match=state.value):
+        turn.go(TurnInput.SOUND)
+    assert turn.state is state
+
+
+def test_illegal_event_raises_and_changes_nothing(make_rig):
+    """Architecture section 4: a provider that says a committed turn begins."""
+    rig = make_rig()
+    rig.say("u1", "one")
+    rig.say("u2", None)
+    before = (rig.machine.messages(), rig.machine.pending, rig.machine.statistics(), rig.machine.get_deadline())
+    happened = len(rig.events)
+    with pytest.raises(IllegalTransition):
+        rig.machine.receive_model_event(said.SpeechBegan(item_id="u2", at_ms=0), now=rig.now)
+    rig.drain()
+    after = (rig.machine.messages(), rig.machine.pending, rig.machine.statistics(), rig.machine.get_deadline())
+    assert (after, len(rig.events)) == (before, happened)
+
+
+def test_reports_of_a_turn_that_is_recorded_change_nothing(make_rig):
+    """H5: they are only repeated."""
+    rig = make_rig()
+    rig.say("u1", "one")
+    happened = len(rig.events)
+    rig.feed(
+        said.SpeechBegan(item_id="u1", at_ms=0),
+        said.SpeechEnded(item_id="u1", at_ms=100),
+        said.InputCommitted(item_id="u1"),
+        said.InputTranscriptDone(item_id="u1", text="two"),
+    )
+    assert (len(rig.events), rig.names(), rig.machine.pending) == (happened, ["u:one"], ())
