@@ -23,6 +23,8 @@ from realtime.local.settings import LlmSettings
 
 __all__ = ["add_arguments", "main", "run"]
 
+SWITCH_SECONDS = 0.001
+"""How long a worker thread may hold the interpreter while the loop has something to do."""
 _OK, _CANNOT = 0, 2
 _DEFAULTS = LlmSettings()
 _METAVARS: dict[type, str] = {str: "TEXT", Path: "DIR"}
@@ -136,6 +138,7 @@ async def _serve(settings: LlmSettings, *, exit_with_stdin: bool) -> None:
     from realtime.local.server import LlmServer  # noqa: PLC0415
     from realtime.local.workers import FairPool  # noqa: PLC0415
 
+    sys.setswitchinterval(SWITCH_SECONDS)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

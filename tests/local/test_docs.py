@@ -1,0 +1,52 @@
+"""The programs in docs/local-llm.md run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+
+PAGE = Path(__file__).parents[2] / "docs" / "local-llm.md"
+
+
+@pytest.mark.local
+def test_a_server_with_a_part_of_ones_own(tmp_path: Path) -> None:
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    program = tmp_path / "parrot.py"
+    program.write_text(source.replace("LlmSettings()", "LlmSettings(port=0)"))
+    process = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        with connect(process.stdout.readline().strip()) as client:
+            content = [{"type": "input_text", "text": "Polly wants a cracker."}]
+            item = {"type": "message", "role": "user", "content": content}
+            client.send(json.dumps({"type": "conversation.item.create", "item": item}))
+            client.send(json.dumps({"type": "response.create"}))
+            while (event := json.loads(client.recv(timeout=60)))["type"] != "response.done":
+                pass
+        assert event["response"]["output"][0]["content"][0]["transcript"] == "Polly wants a cracker."
+    finally:
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def test_every_option_of_the_command_is_told_of() -> None:
+    from realtime.local.cli import add_arguments
+
+    page = PAGE.read_text("utf-8")
+    for option in _options(add_arguments):
+        assert option in page, option
+
+
+def _options(add: object) -> list[str]:
+    import argparse
+
+    parser = argparse.ArgumentParser(add_help=False)
+    add(parser)  # type: ignore[operator]
+    return [option for action in parser._actions for option in action.option_strings]
