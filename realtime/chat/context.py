@@ -14,10 +14,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace as replaced
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from realtime.chat.entries import ContextEntry
-from realtime.chat.explain import Explanation, explain
+from realtime.chat.entry import ContextEntry
+from realtime.chat.explain import Explainer, Explanation
 from realtime.chat.messages import (
     AgentHandoff,
     ChatMessage,
@@ -33,9 +33,6 @@ from realtime.chat.store import ContextLease
 from realtime.chat.tokens import TokenCounter
 from realtime.chat.truncation import newest
 from realtime.errors import ArgumentError, ImageError, UserError
-
-if TYPE_CHECKING:
-    from realtime.chat.window import ContextWindow
 
 __all__ = ["ChatContext", "ContextEntry", "ContextLease"]
 
@@ -238,7 +235,9 @@ class ChatContext(Readable):
             UserError: A session is running on the context.
         """
         self.store.check_free()
-        given = other.messages() if isinstance(other, ChatContext) else [_checked(one, "other") for one in other]
+        if not isinstance(other, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("other", other, "a ChatContext or an iterable of ChatMessage")
+        given = [_checked(one, "other") for one in other]
         for message in given:
             if not message.message_id or message.message_id not in self.store.by_id:
                 self.store.append(message)
@@ -318,6 +317,9 @@ class ChatContext(Readable):
     def __deepcopy__(self, memo: dict[int, Any]) -> ChatContext:
         return self.copy()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ChatContext, (self.messages(), self.handoffs()))
+
     def truncate(
         self, max_items: int | None = None, max_tokens: int | None = None, *, keep_instructions: bool = False
     ) -> ChatContext:
@@ -336,8 +338,8 @@ class ChatContext(Readable):
         """
         kept = newest(
             self.store.entries,
-            max_items=_checked_limit(max_items, "max_items"),
-            max_tokens=_checked_limit(max_tokens, "max_tokens"),
+            max_items=max_items,
+            max_tokens=max_tokens,
             keep_instructions=keep_instructions,
             tokens_of=self.words().of,
         )
@@ -349,15 +351,15 @@ class ChatContext(Readable):
         return _new_id()
 
     def explain(
-        self, window: ContextWindow, counter: TokenCounter | Callable[[str], int] | str | None = None
+        self, window: Explainer, counter: TokenCounter | Callable[[str], int] | str | None = None
     ) -> list[Explanation]:
         """What a window would make of this context: per message its tokens, whether it stays, and why.
 
         Args:
-            window: The window that would be applied; nothing is changed.
+            window: The `ContextWindow` that would be applied; nothing is changed.
             counter: Counts instead of the window's own.
         """
-        return explain(self, window, counter)
+        return window.explain(self, counter)
 
     # -- a session's way in -------------------------------------------------------------------------------------------
 
@@ -396,9 +398,3 @@ def _checked_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent
         if not image.byte_length and not image.url:
             raise ImageError("images", image, "pictures with bytes or an address")
     return found
-
-
-def _checked_limit(limit: int | None, argument: str) -> int | None:
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(argument, limit, "an int of at least 0, or None")
-    return limit

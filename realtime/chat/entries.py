@@ -1,6 +1,6 @@
 """The places of a context: a linked list that knows its order, and what each place is to turns, frames and tool rounds.
 
-Owns: `ContextEntry` (one place) and `EntryList` (all of them), which keeps, changed by each operation and never recomputed:
+Owns: `EntryList`, which keeps, changed by each operation and never recomputed:
 
 - the order: entries are linked, and each has a number that rises along the list, so that "which comes first" is one
   comparison and inserting costs O(1) amortised;
@@ -19,62 +19,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.pairing import Pairing
 
-__all__ = ["ContextEntry", "EntryList"]
+__all__ = ["EntryList", "party_of"]
 
 _GAP = 1 << 32
 """Between the numbers of neighbours that were appended."""
 _PUSH = 1 << 8
 """By how much a number is moved where a gap is used up."""
-
-
-class ContextEntry:
-    """One place of a context. Opaque outside `realtime.chat`, but for its message; compared and hashed by identity."""
-
-    __slots__ = (
-        "answers",
-        "following",
-        "is_leading",
-        "is_listed",
-        "is_turn_start",
-        "message",
-        "next_said",
-        "next_turn",
-        "order",
-        "preceding",
-        "previous_said",
-        "previous_turn",
-        "results",
-    )
-
-    def __init__(self, message: ChatMessage) -> None:
-        self.message = message
-        """What stands here."""
-        self.order = 0
-        """Rises along the list."""
-        self.is_listed = False
-        """Whether it is still in its context."""
-        self.is_leading = False
-        """An instruction with only instructions before it."""
-        self.is_turn_start = False
-        """The first of its party's contribution."""
-        self.preceding: ContextEntry | None = None
-        self.following: ContextEntry | None = None
-        self.previous_said: ContextEntry | None = None
-        """The nearest entry before it that a party said (set for such entries only)."""
-        self.next_said: ContextEntry | None = None
-        self.previous_turn: ContextEntry | None = None
-        """The start of the turn before (set for turn starts only)."""
-        self.next_turn: ContextEntry | None = None
-        self.results: list[ContextEntry | None] | None = None
-        """The result of each of its calls, None while a call is open; None if it calls nothing."""
-        self.answers: ContextEntry | None = None
-        """The entry whose call it is the result of."""
-
-    def __repr__(self) -> str:
-        return f"<ContextEntry {self.message.role.value} {self.message.message_id!r}>"
 
 
 def party_of(message: ChatMessage) -> int:
@@ -207,17 +161,16 @@ class EntryList:
 
     def _attach(self, entry: ContextEntry) -> None:
         message = entry.message
-        is_last = entry.following is None
         if message.role is ChatRole.USER:
             self.user_messages += 1
         elif message.role is ChatRole.SYSTEM:
-            _put(self.systems, entry, at_end=is_last)
+            _put(self.systems, entry)
         self._attach_leading(entry)
         if party_of(message):
             self._attach_said(entry)
         elif message.is_frame:
-            _put(self.frames, entry, at_end=is_last)
-            _put(self.frames_of.setdefault(message.source, OrderedDict()), entry, at_end=is_last)
+            _put(self.frames, entry)
+            _put(self.frames_of.setdefault(message.source, OrderedDict()), entry)
         if message.tool_calls or message.is_result:
             self.pairing.add(entry)
 
@@ -349,11 +302,11 @@ class EntryList:
         self.turns -= 1
 
 
-def _put(entries: OrderedDict[ContextEntry, None], entry: ContextEntry, *, at_end: bool) -> None:
+def _put(entries: OrderedDict[ContextEntry, None], entry: ContextEntry) -> None:
     """Add an entry to a collection that is kept in the list's order."""
+    newest = next(reversed(entries), None)
     entries[entry] = None
-    if at_end or len(entries) == 1:
+    if newest is None or newest.order < entry.order:
         return
-    ordered = sorted(entries, key=lambda one: one.order)
-    for one in ordered:
+    for one in sorted(entries, key=lambda one: one.order):
         entries.move_to_end(one)

@@ -1,26 +1,23 @@
 """What a window does to a context, message by message and with the reason: for inspectors (behaviour.md W1–W4).
 
-Owns: `Explanation` and `explain`. Driven by `ChatContext.explain` and ``realtime inspect``. Changes nothing, and asks the
-window itself rather than guessing what it would do. O(n).
+Owns: `Explanation` and `explain`. Driven by `ContextWindow.explain`, which gives it what it would do. Changes nothing. O(n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
-from realtime.chat.entries import ContextEntry
+from realtime.chat.entries import EntryList
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import ChatMessage
 from realtime.chat.pairing import has_open_call, unit_of
+from realtime.chat.selection import Zone
+from realtime.chat.tally import Tally
 from realtime.chat.tokens import TokenCounter
 
-if TYPE_CHECKING:
-    from realtime.chat.context import ChatContext
-    from realtime.chat.selection import Zone
-    from realtime.chat.window import ContextWindow
-
-__all__ = ["Explanation", "Reason", "explain"]
+__all__ = ["Explainer", "Explanation", "Reason", "explain"]
 
 Reason = Literal[
     "within_budget",
@@ -60,53 +57,69 @@ class Explanation:
     """How many messages its tool round has; 1 if it is of none."""
 
 
+class Explainer(Protocol):
+    """What can say what becomes of a context: a `ContextWindow`."""
+
+    def explain(
+        self, context: Any, counter: TokenCounter | Callable[[str], int] | str | None = None
+    ) -> list[Explanation]:
+        """See `ChatContext.explain`."""
+        ...
+
+
 def explain(
-    context: ChatContext,
-    window: ContextWindow,
-    counter: TokenCounter | Callable[[str], int] | str | None = None,
+    entries: EntryList, tally: Tally, zone: Zone, going: Collection[ContextEntry], *, is_over: bool
 ) -> list[Explanation]:
-    """Say of each message what the window makes of it.
+    """Say of each message what a window makes of it.
 
     Args:
-        context: Any context; it is not changed.
-        window: The window that would be applied.
-        counter: Counts instead of the window's own.
+        entries: All places.
+        tally: What they count.
+        zone: What is recent.
+        going: What the window would remove.
+        is_over: Whether the context is over the window's limits.
 
     Returns:
         One explanation per message, oldest first.
     """
-    if counter is not None:
-        window = replace(window, counter=counter)
-    tally, zone = window.tally(context), window.zone(context)
-    going = set(window.select(context))
-    is_over = bool(going) or not window.allows(context)
     explanations: list[Explanation] = []
+    sizes: dict[ContextEntry, int] = {}
+    reasons: dict[ContextEntry, Reason | None] = {}
     turn = 0
-    for entry in context.store.entries:
+    for entry in entries:
         turn += entry.is_turn_start
-        unit = unit_of(entry)
+        if entry not in sizes:
+            unit = unit_of(entry)
+            sizes.update(dict.fromkeys(unit, len(unit)))
+            reasons.update(dict.fromkeys(unit, _reason_of_unit(unit, zone)))
+        is_going = entry in going
         explanations.append(
             Explanation(
                 message=entry.message,
                 tokens=tally.of(entry),
-                kept=entry not in going,
-                reason=_reason(entry, unit, zone, is_going=entry in going, is_over=is_over),
+                kept=not is_going,
+                reason=_reason(entry, reasons[entry], zone, is_going=is_going, is_over=is_over),
                 turn=turn,
-                round_size=len(unit),
+                round_size=sizes[entry],
             )
         )
     return explanations
 
 
-def _reason(entry: ContextEntry, unit: list[ContextEntry], zone: Zone, *, is_going: bool, is_over: bool) -> Reason:
+def _reason_of_unit(unit: list[ContextEntry], zone: Zone) -> Reason | None:
+    """Why a unit stays for the sake of one of its messages."""
+    if has_open_call(unit):
+        return "open_call"
+    return "part_of_kept_unit" if any(zone.holds(part) for part in unit) else None
+
+
+def _reason(entry: ContextEntry, of_unit: Reason | None, zone: Zone, *, is_going: bool, is_over: bool) -> Reason:
     if is_going:
         return "old_frame" if entry.message.is_frame else "old_turn"
     if not is_over:
         return "within_budget"
     if entry.is_leading:
         return "instruction"
-    if has_open_call(unit):
-        return "open_call"
-    if zone.holds(entry):
+    if of_unit != "open_call" and zone.holds(entry):
         return "recent_frame" if entry.message.is_frame else "recent_turn"
-    return "part_of_kept_unit" if any(zone.holds(part) for part in unit) else "newest_that_fit"
+    return of_unit or "newest_that_fit"

@@ -9,12 +9,9 @@ the entries of that one id are paired again.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import ChatMessage, ChatRole
-
-if TYPE_CHECKING:
-    from realtime.chat.entries import ContextEntry
 
 __all__ = ["Pairing", "has_open_call", "unit_of"]
 

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
-from realtime.chat.entries import ContextEntry, EntryList, party_of
+from realtime.chat.entries import EntryList, party_of
+from realtime.chat.entry import ContextEntry
 from realtime.chat.pairing import has_open_call, unit_of
 from realtime.chat.tally import Tally
 

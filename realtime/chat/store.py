@@ -10,9 +10,11 @@ only, and one that only grew is not made again.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from realtime.chat.entries import ContextEntry, EntryList
+from realtime.chat.entries import EntryList
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import AgentHandoff, ChatMessage
 from realtime.chat.tally import Tally
 from realtime.errors import ArgumentError, UserError
@@ -23,13 +25,47 @@ _MAX_TALLIES = 4
 """Counters whose totals are kept for one context; the least recently added makes way."""
 
 
+class MessageIndex:
+    """The entry of each message id; should an id stand more than once, the one that came first."""
+
+    __slots__ = ("_first", "_others")
+
+    def __init__(self) -> None:
+        self._first: dict[str, ContextEntry] = {}
+        self._others: dict[str, OrderedDict[ContextEntry, None]] = {}
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._first
+
+    def get(self, message_id: str) -> ContextEntry | None:
+        """The entry with an id; an empty id is none."""
+        return self._first.get(message_id)
+
+    def add(self, message_id: str, entry: ContextEntry) -> None:
+        """An entry came."""
+        if message_id and self._first.setdefault(message_id, entry) is not entry:
+            self._others.setdefault(message_id, OrderedDict())[entry] = None
+
+    def remove(self, message_id: str, entry: ContextEntry) -> None:
+        """An entry went."""
+        others = self._others.get(message_id)
+        if self._first.get(message_id) is not entry:
+            if others is not None:
+                others.pop(entry, None)
+        elif others:
+            self._first[message_id] = others.popitem(last=False)[0]
+        else:
+            del self._first[message_id]
+        if others is not None and not others:
+            del self._others[message_id]
+
+
 class ContextStore:
     """The messages and handoffs of one context."""
 
     def __init__(self) -> None:
         self.entries = EntryList()
-        self.by_id: dict[str, ContextEntry] = {}
-        """The entry of each message id; the first, should an id stand twice."""
+        self.by_id = MessageIndex()
         self.handoffs: list[AgentHandoff] = []
         self.holder: str | None = None
         """What to use instead, while a session holds the lease."""
@@ -76,8 +112,7 @@ class ContextStore:
         return new
 
     def _came(self, entry: ContextEntry) -> None:
-        if entry.message.message_id:
-            self.by_id.setdefault(entry.message.message_id, entry)
+        self.by_id.add(entry.message.message_id, entry)
         for _, tally in self._tallies:
             tally.add(entry)
 
@@ -87,10 +122,8 @@ class ContextStore:
         self.entries.replace(entry, message)
         self._changed()
         if old_id != message.message_id:
-            if self.by_id.get(old_id) is entry:
-                del self.by_id[old_id]
-            if message.message_id:
-                self.by_id.setdefault(message.message_id, entry)
+            self.by_id.remove(old_id, entry)
+            self.by_id.add(message.message_id, entry)
         for _, tally in self._tallies:
             tally.change(entry)
 
@@ -99,22 +132,22 @@ class ContextStore:
         leaving = {entry: None for entry in entries if entry.is_listed}
         for entry in leaving:
             self.entries.remove(entry, leaving)
-            if self.by_id.get(entry.message.message_id) is entry:
-                del self.by_id[entry.message.message_id]
+            self.by_id.remove(entry.message.message_id, entry)
             for _, tally in self._tallies:
                 tally.remove(entry)
         if leaving:
             self._changed()
 
     def replace_run(self, entries: Sequence[ContextEntry], message: ChatMessage) -> ContextEntry:
-        """Put one message in the place of several in a row.
+        """Put one message in the place of several in a row, given in any order; those that are gone are passed over.
 
         Raises:
-            ArgumentError: There are none, or the first is gone.
+            ArgumentError: There are none, or all are gone.
         """
-        if not entries:
-            raise ArgumentError("entries", entries, "at least one place of the context")
-        before = listed(entries[0]).preceding
+        first = min((entry for entry in entries if entry.is_listed), key=lambda entry: entry.order, default=None)
+        if first is None:
+            raise ArgumentError("entries", entries, "at least one place that is still in the context")
+        before = first.preceding
         self.remove(entries)
         return self.insert_after(before, message)
 
@@ -193,7 +226,7 @@ class ContextLease:
         """Put one message, a digest, in the place of several in a row.
 
         Raises:
-            ArgumentError: There are none, or the first is gone.
+            ArgumentError: There are none, or all are gone.
         """
         return self._held().replace_run(entries, message)
 

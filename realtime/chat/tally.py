@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from realtime.chat.entries import ContextEntry
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import ChatMessage
 
 __all__ = ["Tally"]
@@ -60,7 +60,5 @@ class Tally:
     def total(self) -> int:
         """What all entries count together."""
         while self._waiting:
-            entry, _ = self._waiting.popitem()
-            counted = self._counted[entry] = self._count(entry.message)
-            self._total += counted
+            self.of(next(reversed(self._waiting)))
         return self._total

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from realtime.chat.entries import ContextEntry, EntryList
+from realtime.chat.entries import EntryList
+from realtime.chat.entry import ContextEntry
 from realtime.chat.pairing import unit_of
+from realtime.errors import ArgumentError
 
 __all__ = ["newest"]
 
@@ -32,7 +34,12 @@ def newest(
 
     Returns:
         What stays, oldest first.
+
+    Raises:
+        ArgumentError: A limit is negative.
     """
+    _check_limit("max_items", max_items)
+    _check_limit("max_tokens", max_tokens)
     if max_items is None and max_tokens is None:
         return list(entries)
     if max_items == 0:
@@ -55,6 +62,11 @@ def newest(
             kept = dict.fromkeys(unit)
     _drop_leading_results(kept, at_least=0 if max_tokens is None else 1)
     return [*leading, *sorted(kept, key=lambda one: one.order)]
+
+
+def _check_limit(argument: str, limit: object) -> None:
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ArgumentError(argument, limit, "an int of at least 0, or None")
 
 
 def _leading(entries: EntryList) -> list[ContextEntry]:

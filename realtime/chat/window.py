@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
-from realtime.chat.context import ChatContext, ContextEntry
+from realtime.chat.context import ChatContext
+from realtime.chat.entry import ContextEntry
+from realtime.chat.explain import Explanation, explain
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.selection import Budget, Zone, select, select_run
 from realtime.chat.tally import Tally
@@ -152,6 +154,21 @@ class ContextWindow:
         context.store.check_free()
         context.store.remove(self.select(context))
         return context
+
+    def explain(
+        self, context: ChatContext, counter: TokenCounter | Callable[[str], int] | str | None = None
+    ) -> list[Explanation]:
+        """What becomes of each message of a context, and why (see `ChatContext.explain`)."""
+        if counter is not None:
+            return replace(self, counter=counter).explain(context)
+        going = frozenset(self.select(context))
+        return explain(
+            context.store.entries,
+            self.tally(context),
+            self.zone(context),
+            going,
+            is_over=bool(going) or not self.allows(context),
+        )
 
     # -- digesting ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 import uuid
 
 import pytest
@@ -80,6 +81,25 @@ def test_function_calls_and_outputs_are_messages():
     assert context.messages()[:3] == [context.messages()[0], call, output]
     asked, answered = context.to_openai_messages()[:2]
     assert (asked["content"], asked["tool_calls"][0]["id"], answered["content"]) == ("one moment", "c1", "sunny")
+
+
+@pytest.mark.parametrize(
+    ("act", "argument"),
+    [
+        (lambda context: context.add_message("user", "x", images=PICTURE), "images"),
+        (lambda context: context.merge(None), "other"),
+        (lambda context: context.merge([{"role": "user"}]), "other"),
+        (lambda context: context.add_message("user", "x", uuid.uuid4()), "message_id"),
+        (lambda context: context.add_attributed_message("user", "x", None), "agent_id"),
+        (lambda context: context.add_handoff(None), "to_agent"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name_and_nothing_changes(act, argument):
+    context = ChatContext.empty()
+    with pytest.raises(ArgumentError) as caught:
+        act(context)
+    assert caught.value.argument == argument
+    assert context == ChatContext.empty()
 
 
 def test_a_call_without_an_id_gets_one():
@@ -342,6 +362,36 @@ def test_what_is_no_dict_of_a_context_is_refused(wrong):
         ChatContext.from_dict(wrong)
 
 
+def test_an_id_that_stands_twice_is_known_as_long_as_one_of_them_stands():
+    """V3: what a constructor is given may hold an id twice; it is refused for a third, and none of the two is lost."""
+    context = ChatContext([ChatMessage("user", text, "m") for text in ("one", "two", "three")])
+    assert context.remove("m").content == "one"
+    assert context.update("m", content="TWO").message_id == "m"
+    with pytest.raises(ArgumentError, match="message_id"):
+        context.add_message("user", "four", "m")
+    assert context.remove("m").content == "TWO"
+    assert context.remove("m").content == "three"
+    assert context.get("m") is None
+    assert context.add_message("user", "four", "m").content == "four"
+
+
+def test_ids_that_stand_twice_leave_and_change_in_any_order():
+    context = ChatContext([ChatMessage("user", text, "m") for text in ("one", "two", "three")])
+    lease = context.lease("session.send")
+    one, two, three = lease.entries()
+    lease.remove([two])
+    lease.replace(one, ChatMessage("user", "ONE", "other"))
+    assert (context.get("m"), context.get("other")) == (three.message, one.message)
+    lease.remove([three])
+    assert context.get("m") is None
+
+
+def test_a_context_can_be_pickled_at_any_length():
+    context = ChatContext([ChatMessage("user", str(number), str(number)) for number in range(5000)])
+    context.add_handoff("b", "a")
+    assert pickle.loads(pickle.dumps(context)) == context
+
+
 # -- the lease ----------------------------------------------------------------------------------------------------------
 
 
@@ -414,6 +464,17 @@ def test_the_holder_appends_inserts_replaces_and_removes():
     with pytest.raises(UserError, match="released"):
         lease.append(ChatMessage())
     assert context.messages() == [digest.message]
+
+
+def test_a_run_is_replaced_at_its_place_in_whatever_order_it_is_given():
+    context = ChatContext(ChatMessage("user", text, text) for text in "abcde")
+    lease = context.lease("session.send")
+    _, b, c, d, _ = lease.entries()
+    lease.remove([c])
+    lease.replace_run([d, c, b], ChatMessage("user", "digest", "bd", summary=True))
+    assert contents(context) == ["a", "digest", "e"]
+    assert [entry.message.content for entry in lease.entries()] == ["a", "digest", "e"]
+    assert context.get("b") is context.get("d") is None
 
 
 def test_entries_are_told_apart_by_identity():

@@ -117,6 +117,20 @@ def test_a_trim_costs_what_it_removes(kind):
     assert costs[1] <= costs[0] * 1.5 + 10, costs
 
 
+def test_frames_put_before_the_last_words_cost_the_same_however_many_there_are():
+    costs = []
+    for size in SIZES:
+        context = ChatContext([ChatMessage("user", "look")])
+        lease = context.lease("session.send")
+        (place,) = lease.entries()
+        lease.append(ChatMessage("assistant", "I see"))
+        frame = ChatMessage("user", "", images=[PICTURE], source="camera")
+        for _ in range(size):
+            place = lease.insert_after(place, frame)
+        costs.append(calls_of(lambda lease=lease, place=place, frame=frame: lease.insert_after(place, frame)))
+    assert costs[1] <= costs[0] * 1.5 + 10, costs
+
+
 def test_nothing_to_digest_costs_nothing():
     costs = []
     for size in SIZES:

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from realtime.chat import explain
 from realtime.chat.context import ChatContext
 from realtime.chat.messages import ChatMessage, FunctionCall, ImageContent
 from realtime.chat.tokens import WordCounter
@@ -75,6 +76,17 @@ def test_another_counter_can_be_asked():
     assert [one.tokens for one in context.explain(window)] == [2, 2]
     assert [(one.tokens, one.kept) for one in context.explain(window, len)] == [(3, False), (2, True)]
     assert window.counter == WordCounter()
+
+
+def test_a_long_round_is_looked_at_once(monkeypatch):
+    """O(n): a round of a thousand calls is one unit, whoever of it is asked."""
+    context = ChatContext([*(call(str(n)) for n in range(500)), *(result(str(n)) for n in range(500))])
+    asked = []
+    real = explain.unit_of
+    monkeypatch.setattr(explain, "unit_of", lambda entry: asked.append(entry) or real(entry))
+    explained = context.explain(ContextWindow())
+    assert len(asked) == 1
+    assert {one.round_size for one in explained} == {1000}
 
 
 @given(

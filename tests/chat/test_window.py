@@ -232,6 +232,22 @@ def test_a_function_of_text_can_count():
     assert window.count_message(frame("f")) == WordCounter().count_image(SMALL)
 
 
+def test_a_counter_that_fails_once_leaves_no_hole_in_the_total():
+    texts = []
+
+    def count(text):
+        texts.append(text)
+        if len(texts) == 2:
+            raise RuntimeError("once")
+        return len(text)
+
+    context = ChatContext([ChatMessage("user", "aaaa"), ChatMessage("user", "bbb"), ChatMessage("user", "cc")])
+    window = ContextWindow(counter=count)
+    with pytest.raises(RuntimeError, match="once"):
+        window.count(context)
+    assert window.count(context) == 9
+
+
 def test_the_providers_count_scales_ours():
     """W6."""
     context = ChatContext([user("a"), assistant("b"), user("c"), assistant("d")])
