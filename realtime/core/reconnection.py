@@ -42,6 +42,9 @@ class Reconnection:
         if self._lost_at is None:
             self._lost_at = parts.effects.now
         is_owed = self._responding.basis is not None and parts.settings.turn_detection.create_response
+        is_owed = (
+            is_owed and parts.capabilities.supports_audio_input
+        )  # else the call goes on, and is answered, without us
         parts.barge_in.resume()
         for reply in parts.replies.open_replies():
             if not reply.response_over:

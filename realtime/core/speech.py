@@ -332,6 +332,8 @@ class Speech:
         return again
 
     def _can_be_sent_again(self, turn: SpokenTurn) -> bool:
+        if not len(self._input.replay):  # nothing is kept, or the sound never came this way
+            return False
         return turn.ended_ms is None or self._input.samples_at(turn.ended_ms) > self._input.replay.start
 
     def _drop(self, turn: SpokenTurn) -> None:

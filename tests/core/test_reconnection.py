@@ -14,7 +14,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.input_audio import InputAudio
 from realtime.core.outbox import Outbox
 from realtime.core.seeding import check_seed
-from realtime.core.settings import Agent, ToolSpec, TurnDetection
+from realtime.core.settings import Agent, ReconnectPolicy, ToolSpec, TurnDetection
 from realtime.errors import LinkLost, UserError
 from realtime.pcm import wav_bytes
 
@@ -295,6 +295,25 @@ def test_a_provider_that_kept_its_conversation_still_has_its_items(make_rig):
     assert rig.machine.statistics().provider_items == 0
     rig.machine.receive_link_restored(state_restored=True, now=rig.now)
     assert rig.machine.statistics().provider_items == 1
+
+
+def test_a_turn_whose_sound_is_not_kept_is_recorded_with_what_it_has(make_rig):
+    """L2 with `replay_audio_seconds=0`: what cannot be sent again is not thrown away."""
+    rig = make_rig(reconnect=ReconnectPolicy(replay_audio_seconds=0))
+    rig.say("u1", None, ms=600)
+    rig.feed(said.InputTranscriptUpdated(item_id="u1", delta="Half of"))
+    rig.drop()
+    assert rig.names() == ["u:Half of"]
+
+
+def test_a_call_that_goes_on_without_us_is_not_asked_for_its_answer(make_rig):
+    """A sideband: whoever was heard is answered there."""
+    rig = make_rig(capabilities={"supports_audio_input": False})
+    rig.say("u1", "hello?", ms=0)
+    rig.drop()
+    rig.machine.receive_link_restored(state_restored=True, now=rig.now)
+    rig.drain()
+    assert [type(command) for command in rig.pull()] == [do.ConfigureSession]
 
 
 # -- seeds ----------------------------------------------------------------------------------------------------------------
