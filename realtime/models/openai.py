@@ -15,6 +15,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError, UserError
 from realtime.models.base import check_name
+from realtime.models.openai_call import BrowserCall, relay_offer
 from realtime.models.websocket import OpenAISettings, WebSocketModel
 from realtime.transports.websocket import KeepAlive
 
@@ -117,4 +118,30 @@ class OpenAIRealtime(WebSocketModel):
             keep_alive=keep_alive,
             name=f"openai:{model}",
             **settings,
+        )
+
+    async def relay_offer(self, offer: str) -> BrowserCall:
+        """Hand a browser's WebRTC offer to OpenAI: the browser then talks to the model directly, and a session stands beside.
+
+        Args:
+            offer: The session description (SDP) that the browser made.
+
+        Returns:
+            The answer for the browser, and the model that a `RealtimeSession` attaches with. It sees words, tools and
+            events, and no sound, so audio cannot be retained.
+
+        Raises:
+            ArgumentError: The offer is none.
+            MissingExtraError: The HTTP client (extra ``chat``) is not installed.
+            ModelError: OpenAI refused.
+            LinkLost: It could not be reached.
+        """
+        return await relay_offer(
+            offer,
+            url=self.url,
+            model=self.name.removeprefix("openai:"),
+            capabilities=self.capabilities,
+            options=self._options,
+            headers=self.headers,
+            keep_alive=self.keep_alive,
         )

@@ -27,7 +27,7 @@ from websockets.frames import Close
 
 from realtime.errors import ArgumentError, LinkLost, ModelError
 
-__all__ = ["MESSAGE_TOO_LARGE", "KeepAlive", "Transport", "check_size", "connect", "is_loopback"]
+__all__ = ["MESSAGE_TOO_LARGE", "KeepAlive", "Transport", "check_size", "connect", "is_loopback", "redacted"]
 
 MESSAGE_TOO_LARGE = "message_too_large"
 """Code of the `ModelError` for an outgoing message over the limit; the connection stays (behaviour.md L5)."""
@@ -113,6 +113,15 @@ def check_size(data: str | bytes, max_message_bytes: int) -> None:
         )
 
 
+def redacted(text: str, headers: Mapping[str, str]) -> str:
+    """A text of a server's without the keys that it was sent: some say them back."""
+    for value in headers.values():
+        for secret in value.split():
+            if len(secret) >= 8:
+                text = text.replace(secret, "…")
+    return text
+
+
 def is_loopback(url: str) -> bool:
     """Whether a URL points to this machine."""
     host = urlsplit(url).hostname or ""
@@ -166,7 +175,7 @@ async def connect(
     except InvalidURI:
         raise ArgumentError("url", url, "a ws:// or wss:// URL") from None
     except InvalidStatus as error:
-        raise _refusal(error, where) from None
+        raise _refusal(error, where, headers or {}) from None
     except TimeoutError:
         waited = "in time" if timeout_seconds is None else f"within {timeout_seconds:g} s"
         raise LinkLost(f"{where} did not answer {waited}") from None
@@ -205,10 +214,10 @@ async def _checked_tls() -> ssl.SSLContext:
     return _tls_contexts[0]
 
 
-def _refusal(error: InvalidStatus, where: str) -> ModelError | LinkLost:
+def _refusal(error: InvalidStatus, where: str, headers: Mapping[str, str]) -> ModelError | LinkLost:
     """What an HTTP answer instead of a websocket means."""
     status = error.response.status_code
-    body = (error.response.body or b"")[:500].decode("utf-8", "replace").strip()
+    body = redacted((error.response.body or b"")[:500].decode("utf-8", "replace").strip(), headers)
     text = f"{where} refused the connection with HTTP {status}" + (f": {body}" if body else "")
     if status in _FATAL_STATUS:
         return ModelError(text, code=_STATUS_CODES.get(status, f"http_{status}"), fatal=True)
