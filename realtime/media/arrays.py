@@ -96,7 +96,8 @@ def depth_to_8bit(values: NDArray[Any]) -> NDArray[np.uint8]:
     """
     if values.dtype.kind == "u" and values.dtype.itemsize == 2:
         return _from_16bit(values)
-    wide = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        wide = values.astype(np.float64)
     finite = wide[np.isfinite(wide)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     wide = np.nan_to_num(wide, nan=low, posinf=high, neginf=low)

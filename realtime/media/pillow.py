@@ -26,25 +26,29 @@ BACKGROUND = (255, 255, 255)
 """What shows through where a picture is transparent, when its format has no transparency: white, as a page is."""
 
 _BORDER = (0, 0, 0)
+_PROGRAMS = frozenset({"EPS", "WMF"})
+"""Formats that Pillow hands to an interpreter outside it (Ghostscript, the system's own)."""
 _PLAIN_MODES = frozenset({"L", "LA", "RGB", "RGBA"})
 _WIDE_MODES = frozenset({"I", "F", "I;16", "I;16L", "I;16B", "I;16N"})
 _QUARTERS = {1: Image.Transpose.ROTATE_90, 2: Image.Transpose.ROTATE_180, 3: Image.Transpose.ROTATE_270}
 
 
 def decode_bytes(data: bytes) -> Image.Image:
-    """Open an encoded picture (JPEG, PNG, WebP, GIF, … what Pillow reads).
+    """Open an encoded picture (JPEG, PNG, WebP, GIF, … what Pillow reads by itself).
 
     Raises:
         ImageError: The bytes are no picture, a broken one, or one too large to be decoded safely.
     """
     try:
         image = Image.open(io.BytesIO(data))
+        if image.format in _PROGRAMS:
+            raise UnidentifiedImageError
         image.load()
     except Image.DecompressionBombError as error:
         raise ImageError("frame", f"{len(data)} bytes", f"a picture of a safe size ({error})") from error
     except UnidentifiedImageError as error:  # its words name an address in memory
         raise ImageError("frame", f"{len(data)} bytes", "a picture of a known kind") from error
-    except (OSError, SyntaxError, ValueError, EOFError) as error:
+    except Exception as error:  # decoders of many formats, fed with anything, raise anything
         raise ImageError("frame", f"{len(data)} bytes", f"a picture that can be decoded ({error})") from error
     return image
 

@@ -5,7 +5,7 @@ from collections import UserList
 
 import numpy as np
 import pytest
-from PIL import ExifTags, Image
+from PIL import EpsImagePlugin, ExifTags, Image, PngImagePlugin
 
 from realtime.errors import ArgumentError, ImageError
 from realtime.media.image import (
@@ -271,6 +271,36 @@ def test_bytes_that_are_no_picture_are_refused(data):
     """I3: the text says how many bytes, never which."""
     with pytest.raises(ImageError, match=f"{len(data)} bytes"):
         encode(data)
+
+
+def test_a_program_that_draws_is_no_picture_and_is_not_run(monkeypatch):
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(out, "EPS")
+    monkeypatch.setattr(EpsImagePlugin.EpsImageFile, "load", lambda _image: pytest.fail("it was run"))
+    with pytest.raises(ImageError, match="picture of a known kind"):
+        encode(out.getvalue())
+
+
+@pytest.mark.parametrize(
+    "raised", [RuntimeError("decoder"), NotImplementedError("kind"), AttributeError("offset"), UserWarning("odd")]
+)
+def test_whatever_a_decoder_raises_is_a_broken_picture(raised, monkeypatch):
+    """I3: decoders of odd formats raise what they like (AVIF, SPIDER, BLP), and warnings may be errors."""
+
+    def load(self):
+        raise raised
+
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(out, "PNG")
+    monkeypatch.setattr(PngImagePlugin.PngImageFile, "load", load)
+    with pytest.raises(ImageError, match="can be decoded"):
+        encode(out.getvalue())
+
+
+def test_floats_that_signal_are_not_a_number(opened):
+    signalling = np.array([[0x7FA00000, 0x3F800000]], np.uint32).view(np.float32)
+    picture = opened(encode(Image.fromarray(signalling), PNG))
+    assert np.asarray(picture.convert("L")).tolist() == [[255, 255]]
 
 
 def test_a_picture_that_would_burst_memory_is_refused(monkeypatch):
