@@ -35,7 +35,7 @@ from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOption
 from realtime.models import resolve
 from realtime.models.base import RealtimeModel
 from realtime.pipelines.clock import Clock
-from realtime.pipelines.input import AudioFeed, as_parts
+from realtime.pipelines.input import AudioFeed, as_parts, check_ability, check_parts
 from realtime.pipelines.runtime import SessionRuntime
 from realtime.pipelines.session_tracks import SessionTracks
 from realtime.pipelines.setup import (
@@ -251,10 +251,12 @@ class RealtimeSession(SessionTracks):
 
         Raises:
             ArgumentError: It is empty, or something else.
+            UserError: The model cannot be given it, such as a picture; nothing was sent.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
         parts = await as_parts(content, runtime.encode)
+        check_parts(parts, self.capabilities)
         asks = any(isinstance(part, str) for part in parts) if respond is None else bool(respond)
         if asks:
             self._replies.expect(runtime.driver.machine)
@@ -270,9 +272,11 @@ class RealtimeSession(SessionTracks):
 
         Raises:
             ArgumentError: It is not bytes, or the rate is none.
+            UserError: The model is given no audio.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
+        check_ability(self.capabilities, "supports_audio_input", "is given no audio")
         for chunk in self._feed.push(pcm, rate_hz):
             runtime.hear(chunk)
 
@@ -305,7 +309,12 @@ class RealtimeSession(SessionTracks):
         runtime.driver.step(lambda machine, now: machine.commit_audio(now=now))
 
     async def clear_audio(self) -> None:
-        """Take back what was said since the last commit."""
+        """Take back what was said since the last commit.
+
+        Raises:
+            UserError: The model cannot forget what it heard.
+        """
+        check_ability(self.capabilities, "supports_audio_clearing", "cannot forget what it heard")
         self._feed.flush()
         self._running().driver.step(lambda machine, now: machine.clear_audio(now=now))
 

@@ -1,6 +1,7 @@
 """What an application sends by hand: text, pictures, recordings, raw audio.
 
-Owns: `as_parts`, which makes the machine's parts of anything that may be sent, and `AudioFeed`, the way of raw PCM.
+Owns: `as_parts`, which makes the machine's parts of anything that may be sent, `check_parts` and `check_ability`, which refuse
+what the model cannot be given, and `AudioFeed`, the way of raw PCM.
 Driven by `session.py`. It never decides where a message ends.
 """
 
@@ -11,10 +12,11 @@ from typing import Any, TypeGuard
 
 from realtime import pcm
 from realtime.chat.messages import AudioContent, ImageContent
-from realtime.errors import ArgumentError
+from realtime.core.capabilities import ModelCapabilities
+from realtime.errors import ArgumentError, UserError
 from realtime.media.audio import PcmConverter
 
-__all__ = ["AudioFeed", "as_parts"]
+__all__ = ["AudioFeed", "as_parts", "check_ability", "check_parts"]
 
 _WANTED = "text, an ImageContent, an AudioContent, a picture, or a sequence of them"
 _NEVER_SENT = (bool, int, float, dict, set)
@@ -40,6 +42,31 @@ async def as_parts(content: Any, encode: Callable[[Any], Awaitable[ImageContent]
         if part is None or type(part) in _NEVER_SENT:
             raise ArgumentError("content", part, _WANTED)
     return [part if isinstance(part, (str, ImageContent, AudioContent)) else await encode(part) for part in given]
+
+
+def check_ability(capabilities: ModelCapabilities, ability: str, what: str) -> None:
+    """Raise `UserError` unless the model has an ability.
+
+    Args:
+        capabilities: What it can do.
+        ability: The name of the flag.
+        what: What it is asked for, as in “… takes no …”.
+    """
+    if not getattr(capabilities, ability):
+        raise UserError(f"{capabilities.model or 'this model'} {what} ({ability})")
+
+
+def check_parts(parts: Sequence[Part], capabilities: ModelCapabilities) -> None:
+    """Refuse what the model cannot be given, before any of it is sent.
+
+    Raises:
+        UserError: It takes no pictures, or no recordings without a transcript; the capability is named.
+    """
+    for part in parts:
+        if isinstance(part, ImageContent):
+            check_ability(capabilities, "supports_image_input", "takes no pictures")
+        elif isinstance(part, AudioContent) and not part.transcript:
+            check_ability(capabilities, "supports_seeding_audio", "takes no recording without its transcript")
 
 
 def _is_sequence(content: Any) -> TypeGuard[Sequence[Any]]:
