@@ -15,7 +15,15 @@ from typing import Any, cast
 
 from realtime.chat.formats.loose import Loose, read_image
 from realtime.chat.frozen import decode_json, encode_json
-from realtime.chat.messages import AgentHandoff, AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
+from realtime.chat.messages import (
+    AgentHandoff,
+    AudioContent,
+    ChatMessage,
+    ChatRole,
+    FunctionCall,
+    ImageContent,
+    as_text,
+)
 from realtime.errors import ArgumentError, ImageError
 
 __all__ = [
@@ -119,8 +127,8 @@ def from_context_message(message: Any) -> ChatMessage:
     if isinstance(message, ChatMessage):
         return message
     fields = Loose(message, "messages")
-    content, shown = _content_of(fields.get("content"))
-    audio = _audio_of(fields.get("audio"))
+    content, shown, recorded = _content_of(fields.get("content"))
+    audio = _audio_of(fields.get("audio") or recorded)
     return ChatMessage(
         _role_of(fields.get("role")),
         content,
@@ -169,22 +177,25 @@ def _role_of(given: Any) -> ChatRole:
         return ChatRole.USER
 
 
-def _content_of(given: Any) -> tuple[str, Sequence[Any]]:
-    """The text of a content, and the pictures among its parts."""
+def _content_of(given: Any) -> tuple[str, Sequence[Any], Any]:
+    """The text of a content, and the pictures and the recording among its parts."""
     if given is None or isinstance(given, str):
-        return given or "", ()
+        return given or "", (), None
     if not isinstance(given, (list, tuple)):
-        return str(given), ()
+        return as_text(given), (), None
     texts: list[str] = []
     pictures: list[Any] = []
+    recording: Any = None
     for part in cast("Sequence[Any]", given):
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, ImageContent) or (isinstance(part, Mapping) and "image" in str(part.get("type"))):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        fields = Loose({"text": part} if isinstance(part, str) else part, "content")
+        kind = fields.text("type")
+        if "image" in kind:
             pictures.append(part)
+        elif "audio" in kind:
+            recording = recording or fields.get("input_audio")
         else:
-            texts.append(Loose(part, "content").text("text"))
-    return "\n".join(text for text in texts if text), pictures
+            texts.append(fields.text("text") or fields.text("refusal"))
+    return "\n".join(text for text in texts if text), pictures, recording
 
 
 def _call_of(given: Any) -> FunctionCall:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from realtime.chat.frozen import decode_json
-from realtime.chat.messages import ImageContent
+from realtime.chat.messages import ImageContent, as_text
 from realtime.errors import ArgumentError, ImageError
 
 __all__ = ["Loose", "read_image"]
@@ -47,7 +47,7 @@ class Loose:
     def text(self, name: str) -> str:
         """A field as text; empty if there is none."""
         value = self.get(name)
-        return "" if value is None else str(value)
+        return "" if value is None else as_text(value)
 
     def flag(self, name: str) -> bool:
         """A field as yes or no."""

@@ -18,6 +18,7 @@ from realtime.chat.formats.context_messages import (
     to_context_dict,
     to_context_messages,
 )
+from realtime.chat.formats.openai import to_openai_messages
 from realtime.chat.messages import AgentHandoff, AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.errors import ArgumentError
 
@@ -131,6 +132,37 @@ def test_reads_objects_and_camel_case_and_the_shape_of_openai():
     assert (read[4].content, read[4].images[0].detail) == ("see\nhere", "low")
     assert (read[5].content, len(read[5].images)) == ("and", 2)
     assert read[6].content == "7"
+
+
+def test_parts_of_a_content_may_be_objects_and_recordings():
+    """What `to_openai_messages(audio=True)` writes, and what OpenAI's own objects hold, is read again."""
+    picture = ImageContent.from_bytes(GIF, "image/gif", "low")
+    recording = AudioContent.from_pcm(bytes(480), 24_000)
+    shown = SimpleNamespace(type="input_image", image_url=picture.url, detail="low")
+    said = SimpleNamespace(type="input_text", text="see")
+    refused = {"type": "refusal", "refusal": "no"}
+    messages = from_context_messages(
+        [
+            {"role": "user", "content": [said, shown, picture]},
+            {"role": "assistant", "content": [refused]},
+            *to_openai_messages([ChatMessage("user", "hear", audio=recording)], audio=True),
+        ]
+    )
+    assert messages == [
+        ChatMessage("user", "see", images=[picture, picture]),
+        ChatMessage("assistant", "no"),
+        ChatMessage("user", "hear", audio=recording),
+    ]
+
+
+class Unspeakable:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_a_field_that_cannot_say_what_it_is_gives_its_type():
+    (message,) = from_context_messages([{"role": "user", "content": Unspeakable(), "agent_id": Unspeakable()}])
+    assert (message.content, message.agent_id) == ("<Unspeakable>", "<Unspeakable>")
 
 
 def test_a_picture_that_cannot_be_read_is_dropped_and_reported_and_its_message_kept(caplog):
