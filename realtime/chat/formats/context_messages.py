@@ -128,7 +128,8 @@ def from_context_message(message: Any) -> ChatMessage:
         return message
     fields = Loose(message, "messages")
     content, shown, recorded = _content_of(fields.get("content"))
-    audio = _audio_of(fields.get("audio") or recorded)
+    given = fields.get("audio")
+    audio = _audio_of(recorded if given is None else given)
     return ChatMessage(
         _role_of(fields.get("role")),
         content,
