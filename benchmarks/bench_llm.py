@@ -30,6 +30,7 @@ from realtime.local.parts import Parts, Transcript
 from realtime.local.recognizer import WhisperRecognizer
 from realtime.local.server import LlmServer
 from realtime.local.settings import LlmSettings
+from realtime.local.synthesizer import HibariSynthesizer
 from realtime.local.workers import FairPool
 from realtime.media.resample import Resampler
 from realtime.pcm import read_wav
@@ -59,6 +60,7 @@ class FullWindow:
     async def recognize(
         self, samples: np.ndarray, *, owner: str, language: str | None = None, speculative: bool = False
     ) -> Transcript:
+        """Transcribe, with the full window."""
         if speculative:
             raise RuntimeError("not before the end")
         return await self._pool.run(owner, "now", lambda: self._inner.transcribe(samples, language, full=True))
@@ -74,6 +76,7 @@ class Lag:
         self.late: list[float] = []
 
     async def watch(self) -> None:
+        """Measure until cancelled."""
         while True:
             before = time.monotonic()
             await asyncio.sleep(0.005)
@@ -116,14 +119,17 @@ class Server:
         self.url = self._process.stdout.readline().strip()
 
     def cpu_seconds(self) -> float:
+        """What it has used."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def memory_mb(self) -> float:
+        """What it holds."""
         pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def end(self) -> dict[str, float]:
+        """End it; gives what it measured."""
         output, _ = self._process.communicate("\n", timeout=30)
         return json.loads(output)
 
@@ -133,8 +139,6 @@ class Server:
 
 def sentences() -> list[np.ndarray]:
     """PCM16 at 24 kHz: one human's where the recording is there, the embedded voice's otherwise."""
-    from realtime.local.synthesizer import HibariSynthesizer
-
     voice = HibariSynthesizer(FairPool(1))
     spoken = [np.frombuffer(voice.speak(text).pcm, "<i2") for text in SENTENCES]
     human = SPEECH / "librivox-0880.wav"
@@ -196,7 +200,7 @@ async def measure(kind: str, count: int, turns: int, spoken: list[np.ndarray]) -
     waits = sorted(wait for found, _ in results for wait in found)
     row = {
         "p50": statistics.median(waits),
-        "p90": waits[int(0.9 * (len(waits) - 1))],
+        "p90": waits[round(0.9 * (len(waits) - 1))],
         "lost": sum(lost for _, lost in results),
         "cpu": 1000 * (server.cpu_seconds() - cpu) / seconds / count,
         "memory": server.memory_mb(),

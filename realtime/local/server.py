@@ -36,6 +36,8 @@ PING_SECONDS = 20.0
 CLOSE_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
+_wire_log = logging.getLogger("realtime.local.websockets")
+_wire_log.setLevel(logging.INFO)  # below, it writes down keys and content
 
 
 class LlmServer:
@@ -94,7 +96,7 @@ class LlmServer:
                 ping_timeout=2 * PING_SECONDS,
                 close_timeout=CLOSE_SECONDS,
                 server_header=None,
-                logger=logging.getLogger("realtime.local.websockets"),
+                logger=_wire_log,
             )
         except OSError as error:
             reason = error.strerror or str(error)
