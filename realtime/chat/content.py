@@ -84,8 +84,8 @@ class _AddressOf:
 class ImageContent(_Picture):
     """A picture in a message: its bytes, or an address where it is.
 
-    JPEG, PNG, GIF and WEBP are pictures here, the four that every provider takes; `realtime.encode` makes one of anything
-    else. Equal if content and `detail` are. Weakly referenceable. Bytes are held as bytes, once; `url` is made of them on
+    JPEG, PNG, GIF and WEBP are pictures here, the kinds that providers take (Gemini no GIF); `realtime.encode` makes one of
+    anything else. Equal if content and `detail` are. Weakly referenceable. Bytes are held as bytes, once; `url` is made of them on
     demand (about a millisecond per 5 MB).
     """
 

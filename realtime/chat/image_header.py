@@ -1,7 +1,6 @@
 """What a picture's first bytes tell: its type and its size, without decoding it (behaviour.md V7, W1).
 
-Owns: `image_type` and `image_size` for JPEG, PNG, GIF and WEBP, the four types that every provider takes. Driven by
-`messages`. Never decodes a pixel and never raises: what cannot be told is None.
+Owns: `image_type` and `image_size` for JPEG, PNG, GIF and WEBP, the types that providers take. Driven by `content`. Never decodes a pixel and never raises: what cannot be told is None.
 
 Layouts: JPEG from ITU-T T.81 annex B, PNG from its specification (IHDR, 11.2.1), GIF from GIF89a section 18, WEBP from
 RFC 9649.

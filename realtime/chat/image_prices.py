@@ -149,9 +149,10 @@ class AnthropicArea:
 class GeminiTiles:
     """Gemini's tile rule: 258 tokens up to 384×384 pixels, beyond that 258 for each tile of 768×768.
 
-    `low` is one tile. Example: 1024×1024 is four tiles, 1032 tokens.
+    The picture is scaled down to fit 3072×3072; `low` is one tile. Example: 1024×1024 is four tiles, 1032 tokens.
 
-    Source: Google, "Understand and count tokens", image files, https://ai.google.dev/gemini-api/docs/tokens.
+    Source: Google, "Understand and count tokens", image files, https://ai.google.dev/gemini-api/docs/tokens; the bound: Vertex
+    AI, "Image understanding", https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding.
     """
 
     tile: int = 258
@@ -159,7 +160,7 @@ class GeminiTiles:
 
     def tokens(self, size: tuple[int, int] | None, detail: str) -> int:
         """See `ImagePrice`."""
-        width, height = size or UNKNOWN_SIZE
+        width, height = _fitted(size, 3072)
         if detail == "low" or (width <= 384 and height <= 384):
             return self.tile
         return self.tile * _cells((width, height), 768)

@@ -18,7 +18,7 @@ from realtime.chat.formats.alternating import Part, Said, alternate, instruction
 from realtime.chat.formats.arguments import arguments_object
 from realtime.chat.formats.conversion import AnsweredCall, UnitContent, convert_once
 from realtime.chat.formats.openai import fit_id
-from realtime.chat.formats.text import clean, legal_name, pictures_of, result_text, words_of
+from realtime.chat.formats.text import UNSEEN_PICTURE, clean, legal_name, pictures_of, result_text, words_of
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall, ImageContent
 
 __all__ = ["GoogleContents", "GoogleFormat", "to_google_contents"]
@@ -31,6 +31,8 @@ _RESOLUTIONS: Final = {
 }
 """Levels for one part, which models from Gemini 3 on take (https://ai.google.dev/gemini-api/docs/media-resolution)."""
 _DEFAULT_TYPE: Final = "image/jpeg"
+_REFUSED_TYPE: Final = "image/gif"
+"""The one kind of picture of ours that Gemini refuses (https://ai.google.dev/gemini-api/docs/image-understanding)."""
 
 
 class GoogleContents(NamedTuple):
@@ -141,13 +143,20 @@ def _is_base64(text: str) -> bool:
 def _response(answered: AnsweredCall) -> Part:
     result = answered.result
     key = "error" if result is not None and result.is_error else "output"
-    response: Part = {"id": answered.call_id, "name": _name(answered.call), "response": {key: result_text(result)}}
+    text = result_text(result)
+    response: Part = {"id": answered.call_id, "name": _name(answered.call), "response": {key: text}}
     if result is not None and (pictures := pictures_of(result)):
-        response["parts"] = [_data(image) for image in pictures]
+        seen = [_data(image) for image in pictures if image.mime_type != _REFUSED_TYPE]
+        if len(seen) < len(pictures):
+            response["response"][key] = " ".join((words_of(result), UNSEEN_PICTURE)).strip()
+        if seen:
+            response["parts"] = seen
     return {"function_response": response}
 
 
 def _picture(image: ImageContent) -> Part:
+    if image.mime_type == _REFUSED_TYPE:
+        return {"text": UNSEEN_PICTURE}
     level = _RESOLUTIONS.get(image.detail)
     return {**_data(image), "media_resolution": {"level": level}} if level else _data(image)
 

@@ -17,6 +17,7 @@ __all__ = [
     "OPENING_FILLER",
     "PENDING_OUTPUT",
     "PICTURE_FOLLOWS",
+    "UNSEEN_PICTURE",
     "clean",
     "legal_name",
     "pictures_of",
@@ -33,6 +34,8 @@ NO_OUTPUT: Final = "(no output)"
 """Stands in for a result without text, where a provider demands some (behaviour.md F6)."""
 PICTURE_FOLLOWS: Final = "(the picture follows)"
 """… whose pictures must go in a message behind it (behaviour.md F11)."""
+UNSEEN_PICTURE: Final = "[a picture of a kind that this model cannot see]"
+"""Stands in for a picture that a provider refuses (behaviour.md F1)."""
 OPENING_FILLER: Final = "[the conversation begins]"
 """The user's part before a conversation that the model opened, where a provider demands one (behaviour.md F8)."""
 CLOSING_FILLER: Final = "[please go on]"

@@ -7,12 +7,13 @@ import base64
 import pytest
 
 from realtime.chat.formats.google import to_google_contents
-from realtime.chat.formats.text import CLOSING_FILLER, OPENING_FILLER, PENDING_OUTPUT, PICTURE_FOLLOWS
+from realtime.chat.formats.text import CLOSING_FILLER, OPENING_FILLER, PENDING_OUTPUT, PICTURE_FOLLOWS, UNSEEN_PICTURE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 
 S, D, U, A, T = ChatRole.SYSTEM, ChatRole.DEVELOPER, ChatRole.USER, ChatRole.ASSISTANT, ChatRole.TOOL
-BYTES = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
-GIF = ImageContent.from_bytes(BYTES, "image/gif")
+BYTES = b"\x89PNG\r\n\x1a\n a picture"
+PNG = ImageContent.from_bytes(BYTES, "image/png")
+GIF = ImageContent.from_bytes(b"GIF89a\x01\x00\x01\x00\x00\x00\x00;", "image/gif")
 ENCODED = base64.b64encode(BYTES).decode()
 
 
@@ -112,9 +113,9 @@ def test_a_later_instruction_stays_in_place():
 def test_pictures_by_bytes_and_by_address_with_their_detail():
     """F9, Shapes."""
     close = ImageContent.from_url("https://example.com/a.png", "high")
-    (out,) = to_google_contents([ChatMessage(U, "look", images=[GIF, close, ImageContent()])]).contents
+    (out,) = to_google_contents([ChatMessage(U, "look", images=[PNG, close, ImageContent()])]).contents
     assert out["parts"][1:] == [
-        {"inline_data": {"mime_type": "image/gif", "data": ENCODED}},
+        {"inline_data": {"mime_type": "image/png", "data": ENCODED}},
         {
             "file_data": {"file_uri": "https://example.com/a.png", "mime_type": "image/png"},
             "media_resolution": {"level": "MEDIA_RESOLUTION_HIGH"},
@@ -125,14 +126,28 @@ def test_pictures_by_bytes_and_by_address_with_their_detail():
 def test_a_results_pictures_stand_inside_it():
     """F11."""
     calls = ChatMessage(A, "", "", [FunctionCall("look", "{}", "c1"), FunctionCall("look", "{}", "c2")])
-    answers = to_google_contents([calls, result("c1", "", images=[GIF]), result("c2", "a cat", images=[GIF])]).contents[
+    answers = to_google_contents([calls, result("c1", "", images=[PNG]), result("c2", "a cat", images=[PNG])]).contents[
         2
     ]["parts"]
-    picture = {"inline_data": {"mime_type": "image/gif", "data": ENCODED}}
+    picture = {"inline_data": {"mime_type": "image/png", "data": ENCODED}}
     assert [answer["function_response"] for answer in answers] == [
         {"id": "c1", "name": "look", "response": {"output": PICTURE_FOLLOWS}, "parts": [picture]},
         {"id": "c2", "name": "look", "response": {"output": "a cat"}, "parts": [picture]},
     ]
+
+
+def test_a_picture_that_gemini_refuses_is_told_in_words():
+    """F1: a GIF, by its bytes or its address, wherever it sits; its message stays."""
+    far = ImageContent.from_url("https://example.com/a.gif")
+    calls = ChatMessage(A, "", "", [FunctionCall("look", "{}", "c1"), FunctionCall("look", "{}", "c2")])
+    messages = [ChatMessage(U, "look", images=[GIF, PNG, far]), calls, result("c1", "", images=[GIF]), result("c2", "a cat", images=[far, PNG])]  # fmt: skip
+    shown, _, answered = to_google_contents(messages).contents
+    assert [next(iter(part)) for part in shown["parts"]] == ["text", "text", "inline_data", "text"]
+    assert shown["parts"][1] == shown["parts"][3] == {"text": UNSEEN_PICTURE}
+    first, second = (part["function_response"] for part in answered["parts"])
+    assert first == {"id": "c1", "name": "look", "response": {"output": UNSEEN_PICTURE}}
+    assert second["response"] == {"output": f"a cat {UNSEEN_PICTURE}"}
+    assert [part["inline_data"]["mime_type"] for part in second["parts"]] == ["image/png"]
 
 
 def test_audio_goes_as_its_transcript_unless_asked_for():
