@@ -10,67 +10,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from realtime.chat.context import ChatContext
-from realtime.chat.explain import Explanation
-from realtime.chat.messages import AgentHandoff
 from realtime.chat.window import ContextWindow
+from realtime.demo.inspect_facts import Inspection
 from realtime.errors import ArgumentError, MissingExtraError, UserError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Inspection", "inspect_file", "main", "show"]
+__all__ = ["inspect_file", "main", "show"]
 
 _OK, _CANNOT = 0, 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
-    """A context, looked at."""
-
-    name: str
-    """The file's name."""
-    messages: tuple[Explanation, ...]
-    """Each message, with what the window makes of it."""
-    handoffs: tuple[AgentHandoff, ...]
-    """Who handed the conversation to whom."""
-    window: ContextWindow
-    """The window that was asked."""
-    turn_count: int
-    """The user's turns, without frames."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all messages."""
-        return sum(one.tokens for one in self.messages)
-
-    @property
-    def kept_tokens(self) -> int:
-        """Tokens of those that stay."""
-        return sum(one.tokens for one in self.messages if one.kept)
-
-    @property
-    def summary(self) -> str:
-        """It all in one line."""
-        kept = sum(one.kept for one in self.messages)
-        said = ", ".join(
-            (
-                _counted(len(self.messages), "message"),
-                _counted(self.turn_count, "spoken turn"),
-                _counted(self.tokens, "token"),
-            )
-        )
-        if kept == len(self.messages):
-            return said
-        return f"{said}; the window keeps {_counted(kept, 'message')}, {_counted(self.kept_tokens, 'token')}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def main(arguments: Sequence[str]) -> int:

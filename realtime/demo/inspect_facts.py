@@ -1,20 +1,22 @@
-"""What an inspected message is told by, in the terminal and on the page alike.
+"""What an inspected context and its messages are told by, in the terminal and on the page alike.
 
-Owns: the short phrases about a message, its pictures and its sound, and `printable`. Pure; driven by `inspect_terminal`
-and `inspect_page`.
+Owns: `Inspection`, the short phrases about a message, its pictures and its sound, and `printable`. Pure; driven by
+`inspect_terminal` and `inspect_page`.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
 from realtime.chat.explain import Explanation, Reason
-from realtime.chat.messages import AudioContent, ImageContent
+from realtime.chat.messages import AgentHandoff, AudioContent, ImageContent
+from realtime.chat.window import ContextWindow
 
-__all__ = ["about", "outcome", "picture_facts", "printable", "sound_facts"]
+__all__ = ["Inspection", "about", "outcome", "picture_facts", "printable", "sound_facts"]
 
 _STEERING: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 """Control characters but tab and line feed, lone surrogates, bidirectional overrides and isolates."""
@@ -29,6 +31,51 @@ _REASONS: Final[dict[Reason, str]] = {
     "old_frame": "an old frame",
     "old_turn": "of an old turn",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """A context, looked at."""
+
+    name: str
+    """The file's name."""
+    messages: tuple[Explanation, ...]
+    """Each message, with what the window makes of it."""
+    handoffs: tuple[AgentHandoff, ...]
+    """Who handed the conversation to whom."""
+    window: ContextWindow
+    """The window that was asked."""
+    turn_count: int
+    """The user's turns, without frames."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all messages."""
+        return sum(one.tokens for one in self.messages)
+
+    @property
+    def kept_tokens(self) -> int:
+        """Tokens of those that stay."""
+        return sum(one.tokens for one in self.messages if one.kept)
+
+    @property
+    def summary(self) -> str:
+        """It all in one line."""
+        kept = sum(one.kept for one in self.messages)
+        said = ", ".join(
+            (
+                _counted(len(self.messages), "message"),
+                _counted(self.turn_count, "spoken turn"),
+                _counted(self.tokens, "token"),
+            )
+        )
+        if kept == len(self.messages):
+            return said
+        return f"{said}; the window keeps {_counted(kept, 'message')}, {_counted(self.kept_tokens, 'token')}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def printable(text: str) -> str:

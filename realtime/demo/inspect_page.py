@@ -14,8 +14,7 @@ from typing import Final
 
 from realtime.chat.explain import Explanation
 from realtime.chat.messages import ChatMessage
-from realtime.demo.inspect import Inspection
-from realtime.demo.inspect_facts import about, outcome, picture_facts, printable, sound_facts
+from realtime.demo.inspect_facts import Inspection, about, outcome, picture_facts, printable, sound_facts
 
 __all__ = ["page"]
 

@@ -149,6 +149,11 @@ def test_what_cannot_be_decoded_or_is_too_large_is_no_thumbnail(image):
     assert thumbnail(image) is None
 
 
+def test_whatever_a_decoder_raises_is_no_thumbnail(monkeypatch):
+    monkeypatch.setattr("PIL.ImageOps.exif_transpose", lambda _image: {}["a tag"])
+    assert thumbnail(RED) is None
+
+
 class Page(HTMLParser):
     """What a page holds."""
 
@@ -209,6 +214,7 @@ def test_a_list_of_transport_messages_is_a_context_too(tmp_path):
         (b'["x"]', "no context"),
         (b'{"items": 7}', "no context"),
         (b'{"items": [], "handoffs": [3]}', "no context"),
+        (b'[{"role": "user", "provider_data": ' + b'{"a":' * 400 + b"1" + b"}" * 401 + b"]", "no context"),
     ],
 )
 def test_what_is_no_context_is_one_clear_line(tmp_path, content, words):
