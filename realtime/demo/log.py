@@ -129,7 +129,7 @@ class CallLog:
                 self.growing.pop(message.message_id, None)
                 if message.role == ChatRole.ASSISTANT and message.content and not message.interrupted:
                     yield "model", "was heard to the end"
-            case ev.ReplyStarted():
+            case ev.AudioReceived():
                 self.speaking.add("model")
             case ev.ReplyInterrupted():
                 self.speaking.discard("model")
@@ -144,7 +144,7 @@ class CallLog:
                 yield from self._tell_frame(event)
             case ev.MessagesRemoved() | ev.MessageChanged() | ev.ContextSummarized():
                 yield from self._tell_budget(event)
-            case ev.AudioReceived():
+            case ev.ReplyStarted():
                 return
             case _:
                 yield from self._tell_other(event)

@@ -94,13 +94,13 @@ def test_who_speaks_follows_speech_reply_and_interruption() -> None:
     log = CallLog(0.0)
     seen = []
     for event in (
-        EXAMPLES[ev.SpeechStarted], EXAMPLES[ev.SpeechStopped], EXAMPLES[ev.ReplyStarted],
+        EXAMPLES[ev.SpeechStarted], EXAMPLES[ev.SpeechStopped], EXAMPLES[ev.ReplyStarted], EXAMPLES[ev.AudioReceived],
         ev.SpeechStarted(message_id="m2", at_ms=3000), EXAMPLES[ev.ReplyInterrupted], EXAMPLES[ev.TurnCompleted],
     ):  # fmt: skip
         log.take(event, 0.0)
         seen.append((set(log.speaking), log.open_turns))
     assert seen == [
-        ({"user"}, 1), (set(), 1), ({"model"}, 1), ({"model", "user"}, 2), ({"user"}, 2), ({"user"}, 1),
+        ({"user"}, 1), (set(), 1), (set(), 1), ({"model"}, 1), ({"model", "user"}, 2), ({"user"}, 2), ({"user"}, 1),
     ]  # fmt: skip
 
 
