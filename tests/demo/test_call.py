@@ -116,7 +116,7 @@ def test_the_screen_told_who_spoke_what_was_seen_and_how_long_it_took(demo_call:
     assert demo_call.told("user")[0] == "begins to speak"
     kept = demo_call.told("frame")
     assert len(kept) >= 3
-    assert all(re.match(r"\w+: (first|schedule|change|max_gap|end_of_turn|look) \(1024×1024", line) for line in kept)
+    assert all(re.match(r"\w+: (first|schedule|max_gap|end_of_turn|look) \(1024×1024", line) for line in kept)
     assert any(line.endswith("…") for line in demo_call.told("model")), "the reply's transcript did not grow"
     assert re.search(r"transcript \d+ ms, response \d+ ms, first audio \d+ ms, first heard \d+ ms", demo_call.printed)
     assert "the context at the end:" in demo_call.printed
