@@ -34,12 +34,14 @@ _PCM_FORMAT = 0x0001
 _FLOAT_FORMAT = 0x0003
 _EXTENSIBLE_FORMAT = 0xFFFE
 _MAX_RIFF_BYTES = 0xFFFFFFFF
+_MAX_CHUNKS = 1_000
+"""Chunks that are looked at before the samples; a file has a dozen at most."""
 _EIGHT_BIT_TO_SIGNED = bytes(value ^ 0x80 for value in range(256))
 
 
-def _check_rate(argument: str, rate_hz: object) -> None:
-    if isinstance(rate_hz, bool) or not isinstance(rate_hz, int) or rate_hz < 1:
-        raise ArgumentError(argument, rate_hz, "an int of at least 1")
+def _check_positive(argument: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentError(argument, value, "an int of at least 1")
 
 
 def samples_to_ms(samples: int, rate_hz: int) -> int:
@@ -48,7 +50,7 @@ def samples_to_ms(samples: int, rate_hz: int) -> int:
     Raises:
         ArgumentError: `rate_hz` is no positive int.
     """
-    _check_rate("rate_hz", rate_hz)
+    _check_positive("rate_hz", rate_hz)
     return (samples * 1000 + rate_hz // 2) // rate_hz
 
 
@@ -56,14 +58,22 @@ def ms_to_samples(ms: float, rate_hz: int) -> int:
     """How many samples per channel last `ms` milliseconds at `rate_hz`, rounded to the nearest.
 
     Raises:
-        ArgumentError: `rate_hz` is no positive int.
+        ArgumentError: `rate_hz` is no positive int, or `ms` no finite number.
     """
-    _check_rate("rate_hz", rate_hz)
-    return round(ms * rate_hz / 1000)
+    _check_positive("rate_hz", rate_hz)
+    try:
+        return round(ms * rate_hz / 1000)
+    except (ValueError, OverflowError):
+        raise ArgumentError("ms", ms, "a finite number") from None
 
 
 def bytes_to_samples(count: int, channels: int = 1) -> int:
-    """How many whole samples per channel `count` bytes of PCM16 hold. An odd byte counts for nothing."""
+    """How many whole samples per channel `count` bytes of PCM16 hold. An odd byte counts for nothing.
+
+    Raises:
+        ArgumentError: `channels` is no positive int.
+    """
+    _check_positive("channels", channels)
     return count // (SAMPLE_BYTES * channels)
 
 
@@ -91,8 +101,8 @@ def wav_bytes(pcm: bytes | bytearray | memoryview, rate_hz: int, channels: int =
     Raises:
         ArgumentError: The samples are not whole, do not fit a WAV file (4 GiB), or a number is out of range.
     """
-    _check_rate("rate_hz", rate_hz)
-    _check_rate("channels", channels)
+    _check_positive("rate_hz", rate_hz)
+    _check_positive("channels", channels)
     size = len(pcm)
     if size % (SAMPLE_BYTES * channels):
         raise ArgumentError("pcm", f"{size} bytes", f"whole 16-bit samples of {channels} channel(s)")
@@ -126,7 +136,9 @@ def read_wav(data: bytes | bytearray | memoryview) -> tuple[bytes, int, int]:
         raise ArgumentError("data", bytes(view[:12]), "a RIFF WAVE file")
     layout: tuple[int, int, int, int] | None = None
     at = 12
-    while at + 8 <= len(view):
+    for _ in range(_MAX_CHUNKS):
+        if at + 8 > len(view):
+            break
         name = bytes(view[at : at + 4])
         size = int.from_bytes(view[at + 4 : at + 8], "little")
         body = view[at + 8 : at + 8 + size]
@@ -202,7 +214,7 @@ class OddByteCarry:
 
     def __init__(self, sample_bytes: int = SAMPLE_BYTES) -> None:
         """Carry for samples of `sample_bytes` bytes (2 × channels)."""
-        _check_rate("sample_bytes", sample_bytes)
+        _check_positive("sample_bytes", sample_bytes)
         self._sample_bytes = sample_bytes
         self._item: str | None = None
         self._rest = b""

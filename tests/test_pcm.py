@@ -46,6 +46,18 @@ def test_a_rate_that_is_none_is_refused_by_name(rate_hz):
         samples_to_ms(1, rate_hz)
 
 
+@pytest.mark.parametrize("ms", [float("nan"), float("inf")])
+def test_a_time_that_is_none_is_refused_by_name(ms):
+    with pytest.raises(ArgumentError, match="ms must be a finite number"):
+        ms_to_samples(ms, 24_000)
+
+
+def test_no_channel_is_refused_by_name():
+    for act in (bytes_to_samples, lambda count, channels: bytes_to_ms(count, 24_000, channels)):
+        with pytest.raises(ArgumentError, match="channels must be"):
+            act(100, 0)
+
+
 @pytest.mark.parametrize("channels", [1, 2])
 def test_a_wav_file_is_what_the_standard_library_reads(channels):
     with wave.open(io.BytesIO(wav_bytes(PCM, 24000, channels)), "rb") as read:
@@ -108,6 +120,15 @@ def test_the_extensible_format_names_its_encoding_further_on():
 
 def test_chunks_that_say_nothing_of_sound_are_skipped_even_of_odd_length():
     assert read_wav(_wav(_fmt(1, 16), PCM, before=b"LIST\x03\0\0\0abc\0"))[0] == PCM
+
+
+def test_a_file_of_nothing_but_headers_is_given_up_on():
+    """Made to keep a reader busy: the samples stand behind more chunks than any file has."""
+    sound = wav_bytes(b"\x01\x00", 8000)
+    empty = b"junk\x00\x00\x00\x00"
+    assert read_wav(sound[:12] + empty * 900 + sound[12:])[0] == b"\x01\x00"
+    with pytest.raises(ArgumentError, match="without a data chunk"):
+        read_wav(sound[:12] + empty * 1_000 + sound[12:])
 
 
 @pytest.mark.parametrize("data_size", [0, 0xFFFFFFFF, 1000])

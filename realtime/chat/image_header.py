@@ -19,8 +19,8 @@ _NOT_FRAME_HEADERS = frozenset({0xC4, 0xC8, 0xCC})
 _SEGMENT = re.compile(rb"\xff([\x02-\xcf\xda-\xfe])")
 """A marker with a length: none that stands alone (01, D0 to D9), no fill byte (FF), no stuffed one (00)."""
 _START_OF_SCAN = 0xDA
-_MOST_SEGMENTS = 1_000
-"""Before the frame header; more is no picture of anybody's but work for nothing."""
+_MOST_SEGMENTS, _MOST_FILLING = 1_000, 4_096
+"""Before the frame header, and bytes between two of them; more is no picture of anybody's but work for nothing."""
 
 
 def image_type(data: bytes) -> str | None:
@@ -62,7 +62,7 @@ def image_size(data: bytes) -> tuple[int, int] | None:
 def _jpeg_size(data: bytes) -> tuple[int, int] | None:
     at = 2
     for _ in range(_MOST_SEGMENTS):
-        found = _SEGMENT.search(data, at)
+        found = _SEGMENT.search(data, at, at + _MOST_FILLING)
         if found is None:
             return None
         marker, at = found[1][0], found.end()
