@@ -2,7 +2,7 @@
 
 Owns: `RemoteRecognizer` (``/audio/transcriptions``) and `RemoteSynthesizer` (``/audio/speech``). Driven by the session
 and by a running response. The endpoint is not trusted: what it says is bounded in time and bytes, and whatever goes wrong
-is one `ModelError`, in whose text no key appears. Needs the extra ``chat``.
+is one `ModelError`, in whose text no key appears.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ CLOSE_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 _wire_log = logging.getLogger("realtime.local.websockets")
-_wire_log.setLevel(logging.INFO)  # below, it writes down keys and content
+_wire_log.setLevel(logging.WARNING)  # it would write down keys and content, and we say who comes and goes
 
 
 class LlmServer:
