@@ -59,6 +59,7 @@ class PictureEyes:
         self._pool = pool
         self._reader = reader
         self._looking = asyncio.Lock()
+        self._is_prepared = False
         self._seen: dict[int, tuple[weakref.ref[ImageContent], Sight, bool]] = {}
 
     async def look(self, picture: ImageContent, *, owner: str, read: bool = True) -> Sight:
@@ -80,8 +81,10 @@ class PictureEyes:
             return sight
 
     async def prepare(self) -> None:
-        """Make ready to read, when there is time, rather than when somebody waits for it."""
-        await self._reader.prepare()
+        """Make ready to read, when there is time, rather than when somebody waits for it. Tried once."""
+        if not self._is_prepared:
+            self._is_prepared = True
+            await self._reader.prepare()
 
     async def aclose(self) -> None:
         """End the reader."""

@@ -24,9 +24,10 @@ class CountingReader:
         self.lines = list(lines)
         self.read_pictures: list[bytes] = []
         self.closed = False
+        self.prepared = 0
 
     async def prepare(self) -> None:
-        pass
+        self.prepared += 1
 
     async def read(self, picture: bytes) -> list[str]:
         self.read_pictures.append(picture)
@@ -88,6 +89,14 @@ async def test_a_broken_picture_is_an_error_and_the_eyes_go_on(pool: FairPool) -
     with pytest.raises(ImageError):
         await eyes.look(broken, owner="a")
     assert (await eyes.look(picture(), owner="a")).lines == ("x",)
+
+
+async def test_the_reader_is_made_ready_once_however_many_pictures_come(pool: FairPool) -> None:
+    reader = CountingReader()
+    eyes = PictureEyes(pool, reader)
+    for _ in range(3):
+        await eyes.prepare()
+    assert reader.prepared == 1
 
 
 async def test_the_reader_ends_with_the_eyes(pool: FairPool) -> None:
