@@ -15,7 +15,7 @@ from contextlib import aclosing
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from realtime.chat.formats.openai import to_openai_messages
 from realtime.chat.formats.text import clean, pictures_of, result_text, words_of
@@ -37,6 +37,7 @@ _URL: Final = "https://api.openai.com/v1"
 _PATH: Final = "/chat/completions"
 _TOOL_CHOICES: Final = ("auto", "none", "required")
 _MAX_ERROR_BYTES: Final = 64 * 1024
+_SHORTEST_SECRET: Final = 8
 _SUMMARY_PROMPT: Final = (
     "You are given a part of a conversation between a user and an assistant. Write down what has to be remembered of it, so "
     "that the assistant can go on without it: facts, names, numbers, what the user wants, what was promised, what tools gave. "
@@ -98,7 +99,8 @@ class ChatModel:
             model: Its name at the server.
             url: The server's base, such as ``http://127.0.0.1:8000/v1``; default: OpenAI's.
             api_key: Sent as a bearer token. Default: the environment's ``OPENAI_API_KEY``, but only to OpenAI itself.
-            headers: Sent with each request besides. Never logged.
+            headers: Sent with each request besides. Never told: values of eight characters and more are taken out of what a
+                server says.
             options: How it asks and waits.
             clock: For the deadlines; default: the system's.
 
@@ -111,7 +113,8 @@ class ChatModel:
             raise MissingExtraError("ChatModel", extra="chat", package="httpx2")
         check_name("model", model, "the model's name at its server")
         base = _URL if url is None else url
-        if not isinstance(base, str) or urlsplit(base).scheme not in ("http", "https") or not urlsplit(base).hostname:  # pyright: ignore[reportUnnecessaryIsInstance]
+        address = _web_address(base)
+        if address is None:
             raise ArgumentError("url", url, "an http:// or https:// URL")
         if url is None:
             api_key = api_key or os.environ.get("OPENAI_API_KEY")
@@ -126,11 +129,16 @@ class ChatModel:
         """Its name at the server."""
         self.url = base.rstrip("/").removesuffix(_PATH) + _PATH
         """Where requests go."""
-        self.name = f"{urlsplit(base).hostname}:{model}"
+        self.name = f"{address.hostname}:{model}"
         """What messages call it."""
         self.options = options or ChatOptions()
         """How it asks and waits."""
-        self._api_key = api_key or ""
+        told = (
+            api_key,
+            address.password,
+            *(value for value in (headers or {}).values() if len(value) >= _SHORTEST_SECRET),
+        )
+        self._secrets = sorted(filter(None, told), key=len, reverse=True)
         self._clock = clock or SystemClock()
         authorization = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._headers = {"Accept": "text/event-stream, application/json", **authorization, **(headers or {})}
@@ -138,7 +146,7 @@ class ChatModel:
         self._is_closed = False
 
     def __repr__(self) -> str:
-        return f"ChatModel({self.model!r}, url={self.url!r})"
+        return f"ChatModel({self.model!r}, url={self._redacted(self.url)!r})"
 
     async def __aenter__(self) -> Self:
         """Nothing is connected yet."""
@@ -346,7 +354,9 @@ class ChatModel:
         return reader.refusal(status, body[:_MAX_ERROR_BYTES])
 
     def _redacted(self, text: str) -> str:
-        return text.replace(self._api_key, "…") if self._api_key else text
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return text
 
 
 def transcript_of(messages: Sequence[ChatMessage]) -> str:
@@ -361,6 +371,17 @@ def transcript_of(messages: Sequence[ChatMessage]) -> str:
             lines.append(f"{speaker} showed {pictures} picture(s).")
         lines += (f"{speaker} called {clean(call.name)}({clean(call.arguments)})" for call in message.tool_calls)
     return "\n".join(lines)
+
+
+def _web_address(url: object) -> SplitResult | None:
+    """The parts of an http(s) URL; None if it is none."""
+    if not isinstance(url, str):
+        return None
+    try:
+        address = urlsplit(url)
+    except ValueError:
+        return None
+    return address if address.scheme in {"http", "https"} and address.hostname else None
 
 
 def _fits_header(text: object) -> bool:

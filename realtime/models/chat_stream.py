@@ -123,7 +123,7 @@ class ReplyReader:
         if data.strip() == _DONE:
             yield from self._complete()
             return
-        event = _object(data)
+        event = self._object(data)
         self._raise_error(event)
         for choice in _objects(event.get("choices")):
             if choice.get("index", 0) != 0:
@@ -144,10 +144,11 @@ class ReplyReader:
             self._add_call(index if isinstance(index, int) else self._place_of(part, place), part)
 
     def _place_of(self, part: dict[str, Any], place: int) -> int:
-        """Where a part belongs that has no index: a new id begins a new call, anything else continues the last."""
-        if part.get("id") and all(call.call_id != part["id"] for call in self._calls.values()):
-            return len(self._calls)
-        return max(len(self._calls) - 1, place)
+        """Where a part belongs that has no index: to the call of its id, a new one if that is new, else to the last."""
+        last = max(self._calls, default=-1)
+        if not part.get("id"):
+            return max(last, place)
+        return next((index for index, call in self._calls.items() if call.call_id == part["id"]), last + 1)
 
     def _add_call(self, index: int, part: dict[str, Any]) -> None:
         if index not in self._calls and len(self._calls) >= _MAX_CALLS:
@@ -169,14 +170,16 @@ class ReplyReader:
             yield call.whole()
 
     def _whole(self, body: str) -> Iterator[str | FunctionCall]:
-        reply = _object(body)
+        reply = self._object(body)
         self._raise_error(reply)
         choices = list(_objects(reply.get("choices")))
         if not choices:
-            raise ModelError(f"no reply in {_shown(reply)}", code="malformed")
+            raise ModelError(f"no reply in {self._shown(body)}", code="malformed")
         message = choices[0].get("message")
         if isinstance(message, dict):
-            yield from self._delta(cast("dict[str, Any]", message))
+            whole = cast("dict[str, Any]", message)
+            calls = [{**part, "index": place} for place, part in enumerate(_objects(whole.get("tool_calls")))]
+            yield from self._delta({**whole, "tool_calls": calls})
         yield from self._complete()
 
     # -- errors --------------------------------------------------------------------------------------------------------
@@ -190,12 +193,12 @@ class ReplyReader:
         """
         text = body.decode("utf-8", "replace")
         try:
-            error = _object(text).get("error")
+            error = self._object(text).get("error")
         except ModelError:
             error = None
         message, code, param = self._told(error)
         return ModelError(
-            message or self._redact(text.strip()[:_MAX_SHOWN]) or f"HTTP status {status}",
+            message or self._redact(text.strip())[:_MAX_SHOWN] or f"HTTP status {status}",
             code=code or f"http_{status}",
             param=param,
             fatal=status in (401, 403, 404),
@@ -209,21 +212,23 @@ class ReplyReader:
     def _told(self, error: Any) -> tuple[str, str, str]:
         """The message, code and field of an error, in the shapes that servers use."""
         if not isinstance(error, dict):
-            return self._redact(_text(error)[:_MAX_SHOWN]), "", ""
+            return self._redact(_text(error))[:_MAX_SHOWN], "", ""
         fields = cast("dict[str, Any]", error)
         code = _text(fields.get("code")) or _text(fields.get("type"))
-        message = _text(fields.get("message"))[:_MAX_SHOWN]
-        return self._redact(message), self._redact(code), self._redact(_text(fields.get("param")))
+        message = self._redact(_text(fields.get("message")))[:_MAX_SHOWN]  # cut last: half a key is a key to guess by
+        return message, self._redact(code), self._redact(_text(fields.get("param")))
 
+    def _object(self, text: str) -> dict[str, Any]:
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ModelError(f"what should be JSON is {self._shown(text)}", code="malformed") from None
+        if not isinstance(value, dict):
+            raise ModelError(f"what should be a JSON object is {self._shown(text)}", code="malformed")
+        return cast("dict[str, Any]", value)
 
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ModelError(f"what should be JSON is {text[:80]!r}", code="malformed") from None
-    if not isinstance(value, dict):
-        raise ModelError(f"what should be a JSON object is {text[:80]!r}", code="malformed")
-    return cast("dict[str, Any]", value)
+    def _shown(self, text: str) -> str:
+        return repr(self._redact(text)[:80])
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -238,7 +243,3 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return "".join(_text(part.get("text")) for part in _objects(value))
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:80]

@@ -182,6 +182,23 @@ async def test_tool_calls_of_servers_that_number_nothing():
     assert message.tool_calls == (FunctionCall("f", '{"a": 1}', "c1"), FunctionCall("g", "{}", "c2"))
 
 
+async def test_a_call_that_goes_on_after_another_has_begun_is_told_by_its_id():
+    message = await reply_to(
+        event({"tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{"}}]}),
+        event({"tool_calls": [{"id": "c2", "function": {"name": "g", "arguments": "["}}]}),
+        event({"tool_calls": [{"id": "c1", "function": {"arguments": "}"}}]}),
+        event({"tool_calls": [{"id": "c2", "function": {"arguments": "]"}}]}, "tool_calls"),
+    )
+    assert message.tool_calls == (FunctionCall("f", "{}", "c1"), FunctionCall("g", "[]", "c2"))
+
+
+async def test_calls_of_one_id_in_a_whole_reply_are_two():
+    calls = [{"id": "call_0", "function": {"name": name, "arguments": "{}"}} for name in "fg"]
+    raw = json.dumps({"choices": [{"message": {"tool_calls": calls}}]}).encode()
+    message = await reply_to(raw, kind="application/json")
+    assert message.tool_calls == (FunctionCall("f", "{}", "call_0"), FunctionCall("g", "{}", "call_0"))
+
+
 async def test_a_server_that_does_not_stream():
     body = {
         "choices": [
@@ -506,6 +523,34 @@ async def test_a_key_within_an_error_in_the_stream_is_not_told():
     assert KEY not in error.code
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"data: {KEY}\n\n",
+        f'data: ["{KEY}"]\n\n',
+        f"data: {'x' * 70}{KEY}\n\n",
+        f'data: {{"error": "{"x" * 490}{KEY}"}}\n\n',
+    ],
+)
+@pytest.mark.parametrize("settings", [{"api_key": KEY}, {"headers": {"api-key": KEY}}])
+async def test_a_key_is_not_told_from_what_makes_no_sense_nor_half_of_it(said, settings):
+    error = await failing(sending(said.encode()), **settings)
+    assert KEY[:6] not in str(error)
+
+
+async def test_a_password_in_the_address_is_not_told():
+    body = json.dumps({"error": {"message": f"no such user: {KEY}"}}).encode()
+    async with (
+        serving(sending(body, status="401 No", kind="application/json")) as (url, asked),
+        ChatModel("m", url=url.replace("://", f"://me:{KEY}@")) as model,
+    ):
+        with pytest.raises(ModelError) as caught:
+            await model.reply(HI)
+    assert "authorization: basic" in asked[0].head.lower()
+    for told in (str(caught.value), repr(model), model.name):
+        assert KEY not in told
+
+
 async def test_the_environments_key_goes_to_nobody_but_openai(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     async with asking(sending(event({"content": "x"}, "stop"))) as (model, asked):
@@ -529,6 +574,7 @@ async def test_the_environments_key_goes_to_nobody_but_openai(monkeypatch):
         ({"url": "ws://127.0.0.1/v1"}, "url"),
         ({"url": "http://"}, "url"),
         ({"url": 7}, "url"),
+        ({"url": "http://[broken"}, "url"),
         ({"api_key": "secret\nkey"}, "api_key"),
         ({"api_key": "secret-ü"}, "api_key"),
         ({"headers": {"X-Team": "secret\nblue"}}, "headers"),
