@@ -170,6 +170,10 @@ class InputAudio:
         self._lane.append(command)
         self.since_commit = 0
 
+    def holds_commit(self) -> bool:
+        """Whether a turn that was committed by hand waits for the socket, behind its audio."""
+        return any(isinstance(entry, CommitAudio) for entry in reversed(self._lane))
+
     def has_waiting(self) -> bool:
         """Whether the lane holds anything."""
         return bool(self._lane)

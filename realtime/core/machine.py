@@ -15,6 +15,7 @@ from realtime.core import model_events as reported
 from realtime.core.acts import MachineActs
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import (
+    CommitAudio,
     CreateItem,
     CreateResponse,
     EndSession,
@@ -259,6 +260,8 @@ class SessionMachine(MachineActs):
                 for item_id in command.item_ids:
                     self._parts.ledger.add(item_id)
             self._finish()
+        elif isinstance(command, CommitAudio):
+            self._finish()  # what answers the turn may be asked for now
 
     def receive_command_failed(self, command_id: str, error: BaseException, *, now: float) -> None:
         """A link command could not be sent (too large, or not in this protocol); the connection stays."""

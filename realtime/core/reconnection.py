@@ -41,10 +41,13 @@ class Reconnection:
         parts.effects.emit(ConnectionDropped(reason=reason, will_retry=will_retry))
         if self._lost_at is None:
             self._lost_at = parts.effects.now
-        is_owed = self._responding.basis is not None and parts.settings.turn_detection.create_response
+        is_manual = parts.settings.turn_detection.mode == "manual"
         is_owed = (
-            is_owed and parts.capabilities.supports_audio_input
-        )  # else the call goes on, and is answered, without us
+            self._responding.basis is not None
+            and parts.settings.turn_detection.create_response
+            and not is_manual  # there the application asks
+            and parts.capabilities.supports_audio_input  # else the call goes on, and is answered, without us
+        )
         parts.barge_in.resume()
         for reply in parts.replies.open_replies():
             if not reply.response_over:
@@ -52,7 +55,6 @@ class Reconnection:
         self._responding.abandon()
         parts.slot.link_lost()
         said_again = parts.speech.link_lost()
-        is_manual = parts.settings.turn_detection.mode == "manual"
         self._commit_again = self._commit_again or (said_again and is_manual)
         if said_again and not is_manual:
             parts.slot.forget_wish()  # the turn is heard anew, and will be answered

@@ -241,6 +241,8 @@ class Responding:
             return
         if parts.slot.waiting is None or not parts.outbox.is_open or self._hold_wish_until is not None:
             return
+        if parts.input_audio.holds_commit():
+            return  # control overtakes audio, and a response to a turn must not overtake the turn
         if self.watch.is_silent:
             self._give_up("incomplete")
         if parts.slot.is_busy:

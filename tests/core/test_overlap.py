@@ -267,3 +267,13 @@ def test_turn_that_is_still_being_spoken_is_not_given_up(make_rig):
     rig.transcribe("u1", "a long thought")
     assert rig.names() == ["u:a long thought", "frame"]
     assert rig.of(seen.SpeechStopped)
+
+
+def test_a_response_does_not_overtake_the_turn_that_it_answers(make_rig):
+    """Push-to-talk: control goes before audio, but for the response to a commit that still waits behind its audio."""
+    rig = make_rig(turn_detection=TurnDetection(mode="manual"))
+    rig.machine.receive_audio(b"\1\2" * 2400, now=rig.now)
+    rig.machine.commit_audio(now=rig.now)
+    rig.machine.create_response(now=rig.now)
+    kinds = [type(command) for command in rig.pull()]
+    assert kinds == [do.AppendAudio, do.CommitAudio, do.CreateResponse]
