@@ -71,14 +71,17 @@ class Connection:
         """The session has moved to another model."""
         self.is_resumed = False
         """The provider has taken the earlier conversation up again: it is configured, and need not be told."""
+        self.is_leaving = False
+        """The provider has announced the end: the next quiet moment will do, however near or far it is."""
         self.expiry_moved = asyncio.Event()
 
-    def ends_in(self, seconds: float, *, now: float) -> None:
+    def ends_in(self, seconds: float, *, now: float, announced: bool = False) -> None:
         """The provider said how long it will keep the connection; an earlier end that it gave before stands."""
         end = now + max(0.0, seconds)
+        self.is_leaving = self.is_leaving or announced
         if self.expires_at is None or end < self.expires_at:
             self.expires_at = end
-            self.expiry_moved.set()
+        self.expiry_moved.set()
 
     def resumption(self) -> Resumption | None:
         """What the provider needs to take its conversation up again elsewhere, if it can."""
@@ -134,7 +137,7 @@ def _date(connection: Connection, capabilities: ModelCapabilities, now: float) -
         if isinstance(event, SessionReady) and event.expires_in_seconds is not None:
             connection.ends_in(event.expires_in_seconds, now=now)
         elif isinstance(event, ExpiryAnnounced):
-            connection.ends_in(event.seconds_left, now=now)
+            connection.ends_in(event.seconds_left, now=now, announced=True)
 
 
 async def _resume(

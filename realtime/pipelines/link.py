@@ -247,7 +247,7 @@ class Link:
             if isinstance(event, SessionUpdated):
                 connection.configured.set()
             elif isinstance(event, ExpiryAnnounced):
-                connection.ends_in(event.seconds_left, now=self._clock.now())
+                connection.ends_in(event.seconds_left, now=self._clock.now(), announced=True)
             elif isinstance(event, ModelFault):
                 if not connection.configured.is_set():
                     connection.refusal = refusal_of(event)
@@ -329,6 +329,8 @@ class Link:
         while True:
             connection.expiry_moved.clear()
             expires_at = connection.expires_at
+            if connection.is_leaving:
+                return
             if expires_at is None:
                 await connection.expiry_moved.wait()
                 continue
