@@ -1,8 +1,18 @@
-"""An environment without anyone's keys, and a local server that does what a test says."""
+"""An environment without anyone's keys, servers that do what a test says, and providers by script."""
 
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
 import textwrap
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
 
 import pytest
+from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
 
 KEYS = [
     "OPENAI_API_KEY",
@@ -97,3 +107,121 @@ def local_module(tmp_path, monkeypatch):
     (tmp_path / "stand_in_server.py").write_text(textwrap.dedent(SERVER), "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
     return "stand_in_server"
+
+
+class Provider:
+    """A provider by script, on a real socket, in any protocol.
+
+    Steps: a mapping is what the client says next (at least; a function as a value is called with what it said), a list is
+    what the provider says, a number closes with that code, a string breaks the line off, an event is waited for, and None
+    leaves the rest to the next connection while this one stays. Sound is counted and never in the way. Each connection goes
+    on with the script where the one before stopped.
+    """
+
+    def __init__(self, steps: Iterable[Any], *, binary: bool) -> None:
+        self.steps = list(steps)
+        self.binary = binary
+        self.at = 0
+        self.url = ""
+        self.heard: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.audio_bytes = 0
+        self.failure = ""
+        self.open = 0
+        self._moved = asyncio.Event()
+
+    async def handle(self, connection: Any) -> None:
+        self.paths.append(connection.request.path)
+        self.open += 1
+        try:
+            with contextlib.suppress(ConnectionClosed):
+                await self._play(connection)
+                async for message in connection:
+                    self._count(json.loads(message))
+        finally:
+            self.open -= 1
+
+    async def _play(self, connection: Any) -> None:
+        while self.at < len(self.steps):
+            step = self.steps[self.at]
+            if isinstance(step, Mapping):
+                await self._expect(connection, step)
+            self.at += 1
+            self._moved.set()
+            if step is None:
+                return
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            elif isinstance(step, int):
+                await connection.close(step)
+                return
+            elif isinstance(step, str):
+                connection.transport.abort()
+                return
+            elif not isinstance(step, Mapping):
+                for message in step:
+                    text = message if isinstance(message, str) else json.dumps(message)
+                    await connection.send(text.encode() if self.binary else text)
+
+    async def _expect(self, connection: Any, step: Mapping[str, Any]) -> None:
+        while True:
+            message = json.loads(await connection.recv())
+            if not self._count(message):
+                break
+        self.heard.append(message)
+        if lack := _lacks(step, message, ""):
+            self.failure = self.failure or f"step {self.at}: {lack}: {json.dumps(message)[:400]}"
+
+    def _count(self, message: dict[str, Any]) -> bool:
+        """Whether it is only sound."""
+        blob = message.get("realtimeInput", {}).get("audio") if isinstance(message.get("realtimeInput"), dict) else None
+        sound = blob["data"] if blob else message.get("audio") if "append" in message.get("type", "") else None
+        if sound is None:
+            return False
+        self.audio_bytes += len(base64.b64decode(sound))
+        self._moved.set()
+        return True
+
+    async def hears(self, size: int) -> None:
+        """Wait until so much sound has come."""
+        await self._until(lambda: self.audio_bytes >= size)
+
+    async def done(self) -> None:
+        """Wait until the script is through, and check that everything came as it says."""
+        await self._until(lambda: bool(self.failure) or self.at >= len(self.steps))
+        assert not self.failure, self.failure
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not condition():
+                self._moved.clear()
+                await self._moved.wait()
+
+
+def _lacks(wanted: Any, given: Any, path: str) -> str:
+    if callable(wanted):
+        return "" if wanted(given) else f"{path} is {given!r}"
+    if isinstance(wanted, Mapping):
+        if not isinstance(given, Mapping):
+            return f"{path} is {given!r}"
+        found = (_lacks(value, given.get(key), f"{path}.{key}".lstrip(".")) for key, value in wanted.items())
+        return next(filter(None, found), "")
+    return "" if wanted == given else f"{path} is {given!r}, not {wanted!r}"
+
+
+@pytest.fixture
+async def provider() -> AsyncIterator[Callable[..., Any]]:
+    """Makes providers by script; at the end each must have been heard out."""
+    async with contextlib.AsyncExitStack() as stack:
+        made: list[Provider] = []
+
+        async def make(*steps: Any, binary: bool = False) -> Provider:
+            one = Provider(steps, binary=binary)
+            server = await stack.enter_async_context(serve(one.handle, "127.0.0.1", 0, ping_interval=None))
+            one.url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1/realtime"
+            made.append(one)
+            return one
+
+        yield make
+        for one in made:
+            await one.done()
