@@ -52,6 +52,7 @@ class AnthropicFormat:
     """Anthropic's messages, a `conversion.Format`."""
 
     max_id_length = 64
+    holds_recordings = False
 
     def __init__(self, *, unheard: bool = False) -> None:
         """Settings as in `to_anthropic_messages`."""

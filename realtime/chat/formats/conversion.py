@@ -5,7 +5,7 @@ by whoever converts one conversation again and again (`ChatContext`). A format i
 piece, and pieces to the whole; so what was converted once stays as it was, the beginning of two conversions in a row is
 the same, and a provider's prompt cache stays warm.
 
-Pictures and recordings are never held here, not even as text: a unit that shows a picture is converted each time, and
+Pictures and recordings are never held here, not even as text: a unit whose piece holds one is converted each time, and
 what is remembered about messages that carry either is forgotten with the message.
 """
 
@@ -50,6 +50,8 @@ class Format(Protocol[PieceT, OutputT_co]):
 
     max_id_length: int
     """The longest id that a call may have."""
+    holds_recordings: bool
+    """Whether the piece of a message with a recording holds it."""
 
     def legal_id(self, call_id: str) -> str:
         """A call's id in the provider's alphabet, at most `max_id_length` long; empty if nothing of it is left."""
@@ -103,7 +105,7 @@ class Conversion(Generic[PieceT, OutputT_co]):
 
     # hot path: once per unit that is new or changed; without a hint, once per unit of every conversion
     def _settle(self, unit: Unit, messages: Sequence[ChatMessage], known: dict[int, _Remembered[PieceT]]) -> None:
-        """Give a unit its ids and, unless it shows pictures, its piece."""
+        """Give a unit its ids and, unless it holds pictures or recordings, its piece."""
         if unit.calls:
             fresh = unit.calls[len(unit.ids) :]
             unit.ids += tuple(self._fresh_id(messages[slot.at].tool_calls[slot.number].call_id) for slot in fresh)
@@ -111,7 +113,7 @@ class Conversion(Generic[PieceT, OutputT_co]):
         else:
             parts = (messages[unit.speakers[0]],)
         for part in parts:
-            if part.images:
+            if part.images or (part.audio is not None and self._format.holds_recordings):
                 unit.piece = None
                 return
         found = known.get(id(parts[0]))

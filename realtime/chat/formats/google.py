@@ -64,10 +64,11 @@ class GoogleFormat:
     """Gemini's contents, a `conversion.Format`."""
 
     max_id_length = 64
+    holds_recordings: bool
 
     def __init__(self, *, audio: bool = False, unheard: bool = False) -> None:
         """Settings as in `to_google_contents`."""
-        self._audio = audio
+        self.holds_recordings = audio
         self._unheard = unheard
 
     def legal_id(self, call_id: str) -> str:
@@ -97,7 +98,7 @@ class GoogleFormat:
         return GoogleContents([{"role": side, "parts": parts} for side, parts in turns], system)
 
     def _sends_audio(self, message: ChatMessage) -> bool:
-        return self._audio and message.audio is not None and message.role is ChatRole.USER
+        return self.holds_recordings and message.audio is not None and message.role is ChatRole.USER
 
     def _round(self, unit: UnitContent) -> Sequence[Said]:
         said = [{"text": text} for message in unit.speakers if (text := words_of(message, unheard=self._unheard))]

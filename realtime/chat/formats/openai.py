@@ -57,11 +57,12 @@ class OpenAIChatFormat:
     """OpenAI's chat messages, a `conversion.Format`."""
 
     max_id_length = 40
+    holds_recordings: bool
 
     def __init__(self, *, reasoning_model: bool = False, audio: bool = False, unheard: bool = False) -> None:
         """Settings as in `to_openai_messages`."""
         self._reasoning_model = reasoning_model
-        self._audio = audio
+        self.holds_recordings = audio
         self._unheard = unheard
 
     def legal_id(self, call_id: str) -> str:
@@ -108,7 +109,7 @@ class OpenAIChatFormat:
         return [{"role": "user", "content": parts, **_participant(message)}] if parts else []
 
     def _sends_audio(self, message: ChatMessage) -> bool:
-        return self._audio and message.audio is not None and message.role is ChatRole.USER
+        return self.holds_recordings and message.audio is not None and message.role is ChatRole.USER
 
     def _round(self, unit: UnitContent) -> Sequence[Message]:
         said = [text for message in unit.speakers if (text := words_of(message, unheard=self._unheard))]

@@ -45,6 +45,7 @@ class OpenAIResponsesFormat:
     """Items of OpenAI's Responses API, a `conversion.Format`."""
 
     max_id_length = 64
+    holds_recordings = False
 
     def __init__(self, *, reasoning_model: bool = False, unheard: bool = False) -> None:
         """Settings as in `to_openai_responses_input`."""

@@ -48,6 +48,7 @@ class _PydanticAIFormat:
     """Pydantic AI's messages, a `conversion.Format`."""
 
     max_id_length = 1 << 16
+    holds_recordings = True
 
     def __init__(self, *, has_speech: bool) -> None:
         self._has_speech = has_speech

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -78,6 +79,23 @@ def test_pictures_and_recordings_are_not_held(kind: Callable[[], Any]):
     del image, audio, messages
     gc.collect()
     assert [ref() for ref in gone] == [None, None]
+
+
+@pytest.mark.parametrize("form", [OpenAIChatFormat(audio=True), GoogleFormat(audio=True)])
+def test_a_recording_that_is_sent_is_not_held_as_text_either(form: Any):
+    """R3, B18."""
+    conversion: Conversion[Any, Any] = Conversion(form)
+    messages = [ChatMessage(ChatRole.USER, "", audio=AudioContent.from_pcm(bytes(1_000_000), 24_000))]
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for _ in range(3):
+            assert conversion.convert(messages, unchanged=len(messages))
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 100_000
 
 
 def test_ids_that_collide_are_rewritten_and_only_those():
