@@ -292,11 +292,13 @@ class RealtimeSession(SessionTracks):
 
         Raises:
             ArgumentError: It is no picture, or the source has no name.
+            UserError: The model takes no pictures.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
         if not check_text("source", source):
             raise ArgumentError("source", source, "a name that is not empty")
+        check_ability(self.capabilities, "supports_image_input", "takes no pictures")
         image = frame if isinstance(frame, ImageContent) else await runtime.encode(frame)
         ids = runtime.driver.step(lambda machine, now: machine.send([image], respond=False, source=source, now=now))
         return ids[0]
