@@ -26,6 +26,7 @@ from realtime.core.model_events import (
     InputTranscriptUpdated,
     ItemAdded,
     ModelEvent,
+    ModelFault,
     ResponseEnded,
     ResponseStarted,
     SessionUpdated,
@@ -90,12 +91,22 @@ class _ItemIds:
 
     def __init__(self) -> None:
         self.waiting: deque[str] = deque(maxlen=_MAX_IDS)
+        self._asked: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._ours: OrderedDict[str, str] = OrderedDict()
         self._theirs: dict[str, str] = {}
 
-    def created(self, ours: str) -> None:
-        """We asked for an item."""
-        self.waiting.append(ours)
+    def created(self, ours: tuple[str, ...], command_id: str) -> None:
+        """We asked for items."""
+        self.waiting.extend(ours)
+        self._asked[command_id] = ours
+        if len(self._asked) > _MAX_IDS:
+            self._asked.popitem(last=False)
+
+    def refused(self, command_id: str) -> None:
+        """What a command asked for will not come: the next that comes is another."""
+        for ours in self._asked.pop(command_id, ()):
+            if ours in self.waiting:
+                self.waiting.remove(ours)
 
     def added(self, theirs: str) -> None:
         """An item of ours was added: the one that was asked for first, unless the provider kept the id that we gave."""
@@ -162,6 +173,13 @@ class XaiDecoder(OpenAIDecoder):
             SessionUpdated(resumed=self.is_resumed) if isinstance(event, SessionUpdated) else event
             for event in super()._session_updated(message)
         ]
+
+    def _error(self, message: JsonObject) -> list[ModelEvent]:
+        faults = super()._error(message)
+        for fault in faults:
+            if isinstance(fault, ModelFault) and fault.command_id is not None:
+                self.ids.refused(fault.command_id)
+        return faults
 
     def _is_replayed(self, item: JsonObject) -> bool:
         """Whether an item is one that the conversation held before the connection: nobody says it or waits for it now."""
@@ -306,8 +324,7 @@ class XaiWire(OpenAIWire):
                 previous_item_id=self._xai.ids.theirs(previous) if previous else None,
             )
         )
-        for item_id in command.item_ids:
-            self._xai.ids.created(item_id)
+        self._xai.ids.created(command.item_ids, command.command_id)
         return messages
 
     def session_config(self, command: ConfigureSession) -> SessionConfig:

@@ -113,7 +113,7 @@ class Provider:
     """A provider by script, on a real socket, in any protocol.
 
     Steps: a mapping is what the client says next (at least; a function as a value is called with what it said), a list is
-    what the provider says, a number closes with that code, a string breaks the line off, an event is waited for, and None
+    what the provider says (so is a function of what it heard), a number closes with that code, a string breaks the line off, an event is waited for, and None
     leaves the rest to the next connection while this one stays. Sound is counted and never in the way. Each connection goes
     on with the script where the one before stopped.
     """
@@ -159,7 +159,7 @@ class Provider:
                 connection.transport.abort()
                 return
             elif not isinstance(step, Mapping):
-                for message in step:
+                for message in step(self.heard) if callable(step) else step:
                     text = message if isinstance(message, str) else json.dumps(message)
                     await connection.send(text.encode() if self.binary else text)
 
