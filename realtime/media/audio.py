@@ -22,6 +22,8 @@ __all__ = ["AudioConverter", "PcmConverter", "Timeline"]
 _Samples = NDArray[np.float32]
 
 _LOWEST, _HIGHEST = np.float32(-32768.0), np.float32(32767.0)
+_LOUDEST = 131_072.0
+"""12 dB above full scale: what is louder might overflow in a resampler before it is clipped."""
 _LONGEST_GAP_SECONDS = 3600
 _EDGE_SAMPLES = 2_048
 """After so much silence no resampler remembers the sound before it."""
@@ -147,11 +149,22 @@ def _mono(frame: av.AudioFrame) -> _Samples:
     else:
         values = _plane(frame.planes[0], dtype, frame.samples * channels)
         values = values.reshape(-1, channels) if channels > 1 else values
-    wide = np.float64 if dtype in {"i4", "i8", "f8"} else np.float32
+    if dtype[0] != "f":
+        return _mean(values, offset, full_scale)
+    with np.errstate(over="ignore", invalid="ignore"):  # floats may be anything
+        mono = _mean(values, offset, full_scale)
+        if not np.abs(mono).max() <= _LOUDEST:  # neither is NaN
+            mono = np.clip(np.nan_to_num(mono, nan=0.0, posinf=32767.0, neginf=-32768.0), -_LOUDEST, _LOUDEST)
+        return mono
+
+
+def _mean(values: NDArray[Any], offset: float, full_scale: float) -> _Samples:
+    """The mean of the channels (the second axis, if there is one), taken in a wider type and brought to 16 bit's scale."""
+    wide = np.float64 if values.dtype.itemsize >= 4 and values.dtype != np.float32 else np.float32
     mono: Any
-    if channels == 1:
+    if values.ndim == 1:
         mono = values.astype(wide)
-    elif channels == 2:  # most of what comes; twice as fast as the mean of an axis
+    elif values.shape[1] == 2:  # most of what comes; twice as fast as the mean of an axis
         mono = np.add(values[:, 0], values[:, 1], dtype=wide)
         mono *= 0.5
     else:
@@ -160,8 +173,6 @@ def _mono(frame: av.AudioFrame) -> _Samples:
         mono -= offset
     if full_scale != 32768.0:
         mono *= 32768.0 / full_scale
-    if dtype[0] == "f" and not np.isfinite(mono.sum()):
-        mono = np.nan_to_num(mono, nan=0.0, posinf=32767.0, neginf=-32768.0)
     return cast("_Samples", mono.astype(np.float32, copy=False))
 
 

@@ -89,6 +89,20 @@ def test_floats_beyond_full_scale_are_clipped_and_no_number_is_silence():
     assert list(pcm(AudioConverter(24_000).convert(frame))) == [32_767, -32_768, 0, 32_767, 16_384]
 
 
+@pytest.mark.parametrize("value", [3e38, -3e38, np.inf, np.nan])
+@pytest.mark.parametrize("layout", ["mono", "stereo", "5.1"])
+def test_floats_that_would_overflow_leave_the_stream_as_it_was(value, layout):
+    """A1: one broken frame is heard as a click at most, and the next ones are right."""
+    converter = AudioConverter(24_000)
+    quiet, broken = (av.AudioFrame("flt", layout, 960) for _ in range(2))
+    for frame, level in ((quiet, 0.25), (broken, value)):
+        frame.sample_rate = 48_000
+        frame.planes[0].update(np.full(frame.planes[0].buffer_size // 4, level, np.float32).tobytes())
+    out = pcm(b"".join(converter.convert(frame) for frame in (quiet, broken, quiet, quiet)) + converter.flush())
+    assert len(out) == 4 * 480
+    assert set(out[-480 - 48 : -48]) == {8192}
+
+
 def test_a_frame_without_samples_is_nothing():
     frame = av.AudioFrame("s16", "mono", 0)
     frame.sample_rate = 48_000
