@@ -219,8 +219,9 @@ class SessionRuntime:
             await self.link.run(opened)
         except Exception as error:
             logger.exception("the link to the model failed")
-            fault = RealtimeError(f"the link to the model failed: {type(error).__name__}: {error}")
-            fault.__cause__ = error
+            cause = _innermost(error)
+            fault = RealtimeError(f"the link to the model failed: {type(cause).__name__}: {cause}")
+            fault.__cause__ = cause
             if not opened.done():
                 opened.set_exception(fault)
             self.end(fault)
@@ -370,6 +371,12 @@ async def _within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
     for task in tasks:
         if task.done() and not task.cancelled() and task.exception() is not None:
             logger.warning("a step of closing the session failed", exc_info=task.exception())
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What a task group wraps, the first of it."""
+    inner: Any = getattr(error, "exceptions", None)
+    return _innermost(inner[0]) if inner else error
 
 
 def _make_id() -> str:

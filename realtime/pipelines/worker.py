@@ -130,14 +130,16 @@ class _Crew:
 class WorkerPool:
     """A bounded set of daemon threads, started when there is work, ended when no session is left."""
 
-    def __init__(self, name: str, *, max_threads: int, max_waiting: int) -> None:
+    def __init__(self, name: str, *, max_threads: int, max_waiting: int, short_jobs: bool = False) -> None:
         """Make a pool without threads.
 
         Args:
             name: What its threads are called.
             max_threads: The most threads it starts.
             max_waiting: The most jobs that may wait for a thread.
+            short_jobs: All of them end soon, so that the last member to leave waits for those at work too.
         """
+        self._short_jobs = short_jobs
         self._name = name
         self._max_threads = max_threads
         self._max_waiting = max_waiting
@@ -161,7 +163,10 @@ class WorkerPool:
         return member
 
     async def leave(self, member: object) -> None:
-        """Stop being a member. With the last one the threads end: idle ones before this returns, busy ones after their work.
+        """Stop being a member. With the last one the threads end.
+
+        Idle ones have ended when this returns. Those at work end after it, and are waited for, half a second at most,
+        where jobs are short.
 
         Leaving twice does nothing.
         """
@@ -174,14 +179,14 @@ class WorkerPool:
             return
 
     def forget(self, member: object) -> list[threading.Thread]:
-        """As `leave`, without waiting. Returns the idle threads that are about to end."""
+        """As `leave`, without waiting. Returns the threads that are about to end."""
         if member not in self._members:
             return []
         self._members.discard(member)
         if self._members:
             return []
         crew, self._crew = self._crew, _Crew()
-        leaving = list(crew.threads - crew.busy)
+        leaving = list(crew.threads if self._short_jobs else crew.threads - crew.busy)
         for _thread in list(crew.threads):
             crew.jobs.put(None)
         return leaving
@@ -208,7 +213,9 @@ class WorkerPool:
         return await answer
 
 
-encode_pool = WorkerPool("realtime-encode", max_threads=max(1, min(4, os.cpu_count() or 1)), max_waiting=256)
+encode_pool = WorkerPool(
+    "realtime-encode", max_threads=max(1, min(4, os.cpu_count() or 1)), max_waiting=256, short_jobs=True
+)
 """Conversion, scaling and JPEG, for all sessions of this process. At most one frame per source is in it."""
 
 tool_pool = WorkerPool("realtime-tool", max_threads=32, max_waiting=256)

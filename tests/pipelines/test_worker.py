@@ -128,6 +128,20 @@ async def test_busy_thread_is_given_up_and_does_not_hold_the_last_member():
     await running
 
 
+async def test_where_jobs_are_short_the_last_member_waits_for_them_too():
+    pool = WorkerPool("test-j", max_threads=1, max_waiting=4, short_jobs=True)
+    member, gate = pool.join(), Gate()
+    running = asyncio.create_task(pool.run(gate))
+    await gate.entered.wait()
+    leaving = asyncio.create_task(pool.leave(member))
+    await asyncio.sleep(0)
+    assert not leaving.done()
+    gate.opened.set()
+    await leaving
+    assert not threads_of("test-j")
+    await running
+
+
 async def test_idle_threads_hold_nothing_of_their_last_job():
     """R3: a frame that was encoded is free."""
 

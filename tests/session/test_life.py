@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from realtime import ChatContext, FrameSampling, RealtimeSession, ReconnectPolicy, ToolContext, UsageLimits
-from realtime.errors import LinkLost, ModelError, SessionClosed, UsageLimitExceeded, UserError
+from realtime.errors import LinkLost, ModelError, RealtimeError, SessionClosed, UsageLimitExceeded, UserError
 from realtime.events import ConnectionDropped, FrameKept, Reconnected, SessionEnded, TrackEnded
 from realtime.pipelines.worker import encode_pool, tool_pool
 from realtime.testing import FakeTrack, MemoryPair
@@ -284,6 +284,52 @@ async def test_what_ends_a_session_is_raised_from_its_iterators(obliging):
         with pytest.raises(SessionClosed):
             await session.send("x")
     assert [event.reason for event in seen if isinstance(event, SessionEnded)] == ["link_lost"]
+
+
+async def test_a_fault_of_the_link_itself_ends_the_session_with_an_error(obliging, caplog):
+    """What nobody foresaw is an error too, never a session that hears nothing."""
+    model = obliging()
+
+    class Broken(type(model.make_wire())):  # type: ignore[misc]
+        def decode(self, data: Any) -> Any:
+            if "surprise" in str(data):
+                raise KeyError("nobody foresaw this")
+            return super().decode(data)
+
+    model.make_wire = Broken
+    async with RealtimeSession(model) as session:
+        events = aiter(session)
+        await model.say(['{"type": "surprise"}'])
+        with pytest.raises(RealtimeError, match="KeyError"):
+            await drain(events)
+    assert "the link to the model failed" in caplog.text
+
+
+async def drain(events: Any) -> None:
+    async for _event in events:
+        pass
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_a_model_that_will_not_be_let_go_does_not_hold_the_end(obliging, caplog, hangs):
+    """L4, B68: later steps run though an earlier one failed."""
+    model = obliging()
+    close = model.aclose
+
+    async def refuse() -> None:
+        if hangs:
+            await asyncio.Event().wait()
+        raise OSError("it will not")
+
+    model.aclose = refuse
+    async with asyncio.timeout(20), RealtimeSession(model) as session:
+        events = aiter(session)
+        track = session.reply_track
+    assert len(await ended(events)) == 1
+    assert track.readyState == "ended"
+    assert threads() == set()
+    assert hangs or "a step of closing the session failed" in caplog.text
+    model.aclose = close
 
 
 async def test_a_limit_ends_the_session_after_the_running_reply(obliging):
