@@ -192,10 +192,16 @@ class Provider:
         assert not self.failure, self.failure
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
-            while not condition():
-                self._moved.clear()
-                await self._moved.wait()
+        try:
+            async with asyncio.timeout(10):
+                while not condition():
+                    self._moved.clear()
+                    await self._moved.wait()
+        except TimeoutError:
+            said = [json.dumps(message)[:200] for message in self.heard[-4:]]
+            raise AssertionError(
+                f"stuck at step {self.at}, {self.steps[self.at : self.at + 1]}; heard {said}"
+            ) from None
 
 
 def _lacks(wanted: Any, given: Any, path: str) -> str:
