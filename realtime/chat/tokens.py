@@ -146,7 +146,10 @@ class _FunctionCounter(_PricedImages):
     function: Callable[[str], int]
 
     def count_text(self, text: str) -> int:
-        return self.function(text)
+        count = self.function(text)
+        if not isinstance(count, int) or count < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("counter", type(count).__name__, "a function that gives the number of tokens")
+        return count
 
 
 def as_counter(counter: Any) -> TokenCounter:
@@ -162,7 +165,9 @@ def as_counter(counter: Any) -> TokenCounter:
         return _ESTIMATE
     if counter == "o200k":
         return O200kCounter()
-    if isinstance(counter, TokenCounter) and not isinstance(counter, type):
+    if isinstance(counter, type):
+        raise ArgumentError("counter", counter, f"an object, such as {counter.__name__}()")
+    if isinstance(counter, TokenCounter):
         return counter
     if callable(counter):
         return _FunctionCounter(function=cast("Callable[[str], int]", counter))

@@ -136,9 +136,17 @@ def test_counters_have_names():
     for counter in (WordCounter(), ScriptCounter(), O200kCounter(), as_counter(len)):
         assert isinstance(counter, TokenCounter)
         assert counter.count_image(PICTURE) == 765
-    for wrong in ("letters", None, 3, WordCounter.__mro__):
+    for wrong in ("letters", None, 3, WordCounter.__mro__, WordCounter):
         with pytest.raises(ArgumentError, match="counter"):
             as_counter(wrong)
+
+
+@pytest.mark.parametrize("wrong", [list, -1, "1", None, 1.5])
+def test_a_function_that_gives_no_number_of_tokens_is_refused_by_name(wrong):
+    """A tokenizer's `encode` gives the tokens, not their number."""
+    counter = as_counter(lambda text: list(text) if wrong is list else wrong)
+    with pytest.raises(ArgumentError, match="counter must be a function that gives the number of tokens"):
+        counter.count_text("three")
 
 
 def test_without_its_package_the_vocabulary_says_how_to_install_it():
