@@ -37,7 +37,7 @@ class EndpointingSettings:
     semantic: Eagerness | None = None
     """Not None: silence alone does not end a turn; what was said decides, and after a cap of silence (8, 4 or 2 s for
     `low`, `medium` or `auto`, `high`) it ends whatever was said."""
-    pause_ms: int = 64
+    pause_ms: int = 32
     """After so much silence a pause is reported, in time to recognize what was said before the turn ends."""
 
     def __post_init__(self) -> None:

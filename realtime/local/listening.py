@@ -1,9 +1,9 @@
 """Listening: what a client's audio means, and its words as early as they can be known.
 
 Owns: `Listener`. Driven by the session with every append, commit and clear; it reports through `Ear`. Words are sought
-before they are needed: with every pause of the user's, in case it is the end of the turn, and now and then in mid-speech
-while nothing else is to be done, for transcripts that grow. Work that turns out not to be needed costs only time that
-nobody else wanted.
+before they are needed: with every pause of the user's, in case it is the end of the turn, if a thread is free; and now
+and then in mid-speech while nothing else is to be done, for transcripts that grow. Work that turns out not to be needed
+costs only time that nobody else wanted.
 """
 
 from __future__ import annotations
@@ -166,16 +166,21 @@ class Listener:
         if turn is None:
             return
         if isinstance(heard, SpeechPause):
-            utterance = self.input.cut(turn.start_ms, heard.at_ms + heard.silence_ms)
-            turn.guess = _Guess(heard.at_ms, self._seek(utterance, speculative=True))
-            if self._is_semantic:
-                self._spawn(self._end_when_known(turn.guess))
+            if self._pool.has_room or self._is_semantic:
+                self._guess(turn, heard)
         elif isinstance(heard, SpeechResume):
             if turn.guess is not None:
                 turn.guess.words.cancel()
             turn.guess = None
         else:
             await self._end(turn, heard)
+
+    def _guess(self, turn: _Turn, pause: SpeechPause) -> None:
+        """Seek the words before it is known whether the turn is over."""
+        utterance = self.input.cut(turn.start_ms, pause.at_ms + pause.silence_ms)
+        turn.guess = _Guess(pause.at_ms, self._seek(utterance, speculative=True))
+        if self._is_semantic:
+            self._spawn(self._end_when_known(turn.guess))
 
     async def _end(self, turn: _Turn, end: SpeechEnd) -> None:
         self._turn = None

@@ -101,6 +101,11 @@ class FairPool:
         )
 
     @property
+    def has_room(self) -> bool:
+        """Whether a thread is free for work that may turn out not to be needed."""
+        return not any(self._lines.values()) and len(self._running) < self._threads
+
+    @property
     def idle(self) -> bool:
         """Whether nothing runs or waits: the time for work that is only nice to have."""
         return not self._running and not any(self._lines.values())

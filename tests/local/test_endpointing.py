@@ -32,7 +32,7 @@ def test_a_turn_has_a_start_with_padding_a_pause_and_an_end_with_its_silence() -
     heard = hear(make(), (0.0, 20), (0.9, 10), (0.0, 10))
     assert heard == [
         SpeechStart(at_ms=640 - 300),
-        SpeechPause(at_ms=960, silence_ms=64),
+        SpeechPause(at_ms=960, silence_ms=32),
         SpeechEnd(at_ms=960 + 192, speech_end_ms=960),
     ]
 

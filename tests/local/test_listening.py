@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 from .kit import Client, ScriptedRecognizer, ScriptedResponder, loud, make_parts, quiet
 
@@ -16,6 +17,17 @@ async def test_words_are_sought_in_the_pause_and_not_again_at_the_end() -> None:
         ((length, speculative),) = recognizer.calls
         assert speculative
         assert 800 <= length <= 1000
+
+
+async def test_nothing_is_sought_on_a_guess_while_others_need_the_threads() -> None:
+    recognizer, busy = ScriptedRecognizer("hello there"), threading.Event()
+    async with Client(make_parts(recognizer=recognizer)) as client:
+        working = asyncio.create_task(client.pool.run("another", "now", busy.wait, 20))
+        await asyncio.sleep(0)
+        await client.append(quiet(300) + loud(500) + quiet(400))
+        assert [speculative for _length, speculative in recognizer.calls] == [False]
+        busy.set()
+        assert await working
 
 
 async def test_a_pause_that_was_no_end_is_thought_of_again_with_what_followed() -> None:
