@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 
+from realtime.chat.chain import Chain
 from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.pairing import Pairing
@@ -51,20 +52,17 @@ def _signature(message: ChatMessage) -> tuple[object, ...]:
     )
 
 
-class EntryList:
+class EntryList(Chain):
     """The entries of one context, in order."""
 
     def __init__(self) -> None:
-        self.first: ContextEntry | None = None
-        self.last: ContextEntry | None = None
+        super().__init__("preceding", "following")
         self.last_leading: ContextEntry | None = None
         """The last of the leading instructions."""
-        self.first_said: ContextEntry | None = None
-        """The oldest entry that a party said."""
-        self.last_said: ContextEntry | None = None
-        """The newest entry that a party said."""
-        self.last_turn: ContextEntry | None = None
-        """Where the newest turn starts."""
+        self.said = Chain("previous_said", "next_said")
+        """Those that a party said."""
+        self.turn_starts = Chain("previous_turn", "next_turn")
+        """Those that begin a turn."""
         self.count = 0
         self.turns = 0
         """How many turns there are."""
@@ -77,7 +75,6 @@ class EntryList:
         self.systems: OrderedDict[ContextEntry, None] = OrderedDict()
         """The system messages, oldest first."""
         self.pairing = Pairing()
-        self._first_turn: ContextEntry | None = None
 
     def __iter__(self) -> Iterator[ContextEntry]:
         entry = self.first
@@ -100,17 +97,10 @@ class EntryList:
     def insert(self, message: ChatMessage, after: ContextEntry | None) -> ContextEntry:
         """Put a message behind an entry (None: at the front)."""
         entry = ContextEntry(message)
-        before = self.first if after is None else after.following
-        entry.preceding, entry.following = after, before
-        if after is None:
-            self.first = entry
-        else:
-            after.following = entry
+        before = self.link(entry, after)
         if before is None:
-            self.last = entry
             entry.order = 0 if after is None else after.order + _GAP
         else:
-            before.preceding = entry
             self._number(entry, before)
         entry.is_listed = True
         self.count += 1
@@ -125,16 +115,7 @@ class EntryList:
             leaving: The set of those that are taken out with it.
         """
         self._detach(entry, leaving)
-        before, after = entry.preceding, entry.following
-        if before is None:
-            self.first = after
-        else:
-            before.following = after
-        if after is None:
-            self.last = before
-        else:
-            after.preceding = before
-        entry.preceding = entry.following = None
+        self.unlink(entry)
         entry.is_listed = False
         self.count -= 1
 
@@ -220,40 +201,23 @@ class EntryList:
     # -- turns --------------------------------------------------------------------------------------------------------
 
     def _attach_said(self, entry: ContextEntry) -> None:
-        previous = self.last_said
+        previous = self.said.last
         if entry.following is not None:
             previous = entry.preceding
             while previous is not None and not party_of(previous.message):
                 previous = previous.preceding
-        behind = self.first_said if previous is None else previous.next_said
-        entry.previous_said, entry.next_said = previous, behind
-        if previous is None:
-            self.first_said = entry
-        else:
-            previous.next_said = entry
-        if behind is None:
-            self.last_said = entry
-        else:
-            behind.previous_said = entry
+        behind = self.said.link(entry, previous)
         self._settle_start(entry)
         if behind is not None:
             self._settle_start(behind)
 
     def _detach_said(self, entry: ContextEntry) -> None:
         previous, behind = entry.previous_said, entry.next_said
-        if previous is None:
-            self.first_said = behind
-        else:
-            previous.next_said = behind
-        if behind is None:
-            self.last_said = previous
-        else:
-            behind.previous_said = previous
+        self.said.unlink(entry)
         before = entry.previous_turn
         was_start = entry.is_turn_start
         if was_start:
             self._unlink_turn(entry)
-        entry.previous_said = entry.next_said = None
         if behind is not None and was_start and not behind.is_turn_start:
             if previous is None or party_of(previous.message) != party_of(behind.message):
                 self._link_turn(behind, before)
@@ -268,36 +232,18 @@ class EntryList:
         if not starts:
             self._unlink_turn(entry)
             return
-        before = self.last_turn if entry.next_said is None else previous
+        before = self.turn_starts.last if entry.next_said is None else previous
         while before is not None and not before.is_turn_start:
             before = before.previous_said
         self._link_turn(entry, before)
 
     def _link_turn(self, entry: ContextEntry, before: ContextEntry | None) -> None:
-        behind = self._first_turn if before is None else before.next_turn
-        entry.previous_turn, entry.next_turn = before, behind
-        if before is None:
-            self._first_turn = entry
-        else:
-            before.next_turn = entry
-        if behind is None:
-            self.last_turn = entry
-        else:
-            behind.previous_turn = entry
+        self.turn_starts.link(entry, before)
         entry.is_turn_start = True
         self.turns += 1
 
     def _unlink_turn(self, entry: ContextEntry) -> None:
-        before, behind = entry.previous_turn, entry.next_turn
-        if before is None:
-            self._first_turn = behind
-        else:
-            before.next_turn = behind
-        if behind is None:
-            self.last_turn = before
-        else:
-            behind.previous_turn = before
-        entry.previous_turn = entry.next_turn = None
+        self.turn_starts.unlink(entry)
         entry.is_turn_start = False
         self.turns -= 1
 

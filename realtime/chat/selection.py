@@ -55,7 +55,7 @@ class Zone:
         self._from: float = math.inf if keep_recent_turns == 0 else -math.inf
         self._frames_from = self._from
         if 0 < keep_recent_turns < entries.turns:
-            start = entries.last_turn
+            start = entries.turn_starts.last
             for _ in range(keep_recent_turns - 1):
                 assert start is not None
                 start = start.previous_turn
@@ -135,7 +135,8 @@ def select_run(entries: EntryList, tally: Tally | None, budget: Budget, zone: Zo
         over budget by itself, so that no summary could help (B15).
     """
     tokens, items, count = _totals(entries, tally)
-    if budget.allows(tokens, items) or entries.first_said is None or not zone.is_before(entries.first_said):
+    oldest = entries.said.first
+    if budget.allows(tokens, items) or oldest is None or not zone.is_before(oldest):
         return []
     run = _whole_units(_old_in_a_row(entries, zone))
     if all(entry.message.summary or entry.message.is_frame for entry in run):
