@@ -65,6 +65,7 @@ class Connection:
         self.configured = asyncio.Event()
         self.refusal: ModelError | None = None
         self.last_item: CreateItem | None = None
+        """The last large item that was sent and not acknowledged."""
         self.follower: Connection | None = None
         """The connection that takes over from this one, open already."""
         self.is_outdated = False
@@ -82,6 +83,11 @@ class Connection:
         if self.expires_at is None or end < self.expires_at:
             self.expires_at = end
         self.expiry_moved.set()
+
+    def acknowledge(self, item_id: str) -> None:
+        """The provider has an item."""
+        if self.last_item is not None and item_id in self.last_item.item_ids:
+            self.last_item = None
 
     def resumption(self) -> Resumption | None:
         """What the provider needs to take its conversation up again elsewhere, if it can."""

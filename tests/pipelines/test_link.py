@@ -451,12 +451,43 @@ async def test_an_item_that_closed_the_connection_with_1009_is_not_sent_again(li
     """B39."""
     line = lines([*HELLO, Expect("conversation.item.create"), Close(1009, "too big"), *HELLO])
     await line.opened
-    line.send("a huge thing")
+    line.send("a huge thing " * 5000)
     await line.model.finished()
     await line.clock.settle()
     assert len(line.all(InputRejected)) == 1
     assert line.model.connections == 2
     line.model.assert_complete()
+
+
+async def test_a_small_item_is_not_blamed_for_a_close_with_1009(lines):
+    """B39: it was over nobody's limit, and is sent again."""
+    line = lines([*HELLO, Expect("conversation.item.create"), Close(1009), *HELLO, Expect("conversation.item.create")])
+    await line.opened
+    line.send("a small thing")
+    await line.model.finished()
+    assert not line.all(InputRejected)
+
+
+async def test_a_large_item_that_arrived_is_not_blamed_for_what_comes_later(lines):
+    large = "a huge thing " * 5000
+    line = lines(
+        [
+            *HELLO,
+            Expect("conversation.item.create"),
+            Reply(lambda said: item_created(said[-1]["item"], None)),
+            Expect("conversation.item.create"),
+            Close(1009),
+            *HELLO,
+            Expect("conversation.item.create", says(large)),
+            Expect("conversation.item.create", says("small")),
+        ]
+    )
+    await line.opened
+    line.send(large)
+    await line.clock.settle()
+    line.send("small")
+    await line.model.finished()
+    assert not line.all(InputRejected)
 
 
 async def test_the_end_does_not_come_back(lines):
