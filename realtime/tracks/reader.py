@@ -121,12 +121,13 @@ class TrackReader:
             await self._drain()
         except MediaStreamError:
             pass
-        except asyncio.CancelledError:
-            if self._closing or not self._stopped_locally:
+        except asyncio.CancelledError as raised:
+            if self._is_cancelled():
                 raise
+            if not self._stopped_locally:
+                error = self._noted(raised)  # what the track waits for was cancelled, not we
         except Exception as raised:
-            logger.warning("a %s track ended with %s", self.track.kind, type(raised).__name__, exc_info=raised)
-            error = raised
+            error = self._noted(raised)
         self._forget_track()
         if self._closing:
             return
@@ -136,6 +137,15 @@ class TrackReader:
                 self._on_end(error)
             except Exception:
                 logger.exception("handling the end of a %s track failed", self.track.kind)
+
+    def _is_cancelled(self) -> bool:
+        """Whether somebody ends this reader, rather than the track itself."""
+        task = self._task
+        return self._closing or (not self._stopped_locally and task is not None and task.cancelling() > 0)
+
+    def _noted(self, error: BaseException) -> BaseException:
+        logger.warning("a %s track ended with %s", self.track.kind, type(error).__name__, exc_info=error)
+        return error
 
     async def _drain(self) -> None:
         # hot path: once per received frame

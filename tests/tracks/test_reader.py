@@ -243,6 +243,34 @@ async def test_another_exception_is_logged_and_given_with_the_end(caplog):
     await healthy.aclose()
 
 
+async def test_a_track_whose_own_work_was_cancelled_has_ended():
+    """B45: nobody cancelled the reader, so whoever listens is told."""
+    listener = Listener()
+    reader = TrackReader(
+        ListTrack("audio", 2, asyncio.CancelledError("a player's task")), listener.on_frame, listener.on_end
+    )
+    reader.start()
+    async with asyncio.timeout(GUARD):
+        await listener.ended.wait()
+    assert listener.numbers == [0, 1]
+    assert [type(error) for error in listener.ends] == [asyncio.CancelledError]
+    await turns()
+    assert not reader.running
+
+
+async def test_a_reader_that_somebody_else_cancels_tells_of_no_end():
+    listener = Listener()
+    reader = TrackReader(ListTrack("audio", 1), listener.on_frame, listener.on_end)
+    reader.start()
+    async with asyncio.timeout(GUARD):
+        await listener.changed.wait()
+    (task,) = (task for task in asyncio.all_tasks() if task.get_name() == "realtime track audio")
+    task.cancel()
+    await turns()
+    assert task.cancelled()
+    assert listener.ends == []
+
+
 async def test_silence_is_no_end():
     """B45: a track that gives nothing is waited for."""
     listener, track = Listener(), remote("audio")
