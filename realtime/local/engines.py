@@ -46,6 +46,7 @@ def open_network(model: bytes, *, what: str) -> Any:
     runtime = load_engine("onnxruntime", what=what, package="onnxruntime")
     options: Any = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = options.enable_mem_pattern = False  # 80 MB less, and not slower
     options.log_severity_level = 3
     try:
         return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
