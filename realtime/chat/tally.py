@@ -60,5 +60,10 @@ class Tally:
     def total(self) -> int:
         """What all entries count together."""
         while self._waiting:
-            self.of(next(reversed(self._waiting)))
+            entry, _ = self._waiting.popitem()  # not reversed(): that walks over the gaps of all that went before
+            try:
+                self.of(entry)
+            except BaseException:
+                self._waiting[entry] = None  # it is counted when somebody asks again
+                raise
         return self._total
