@@ -20,13 +20,13 @@ from realtime.chat.window import ContextWindow
 from realtime.core.events import MessageCommitted
 from realtime.core.settings import FrameSampling
 from realtime.demo.folder import Record, Shelf, prepare_folder, write_folder
-from realtime.demo.log import CallLog, Line
+from realtime.demo.log import Budget, CallLog, Line
 from realtime.demo.media import MediaFile, open_media, read_pictures, read_sound
 from realtime.demo.options import DemoOptions
 from realtime.demo.peers import Listener, connect, make_peer
 from realtime.demo.player import Camera, Microphone, PictureSource, SoundSource
 from realtime.demo.scene import SCENE_OBJECTION, SCENE_QUESTIONS, spoken, street
-from realtime.demo.screen import Budget, Screen
+from realtime.demo.screen import Screen
 from realtime.errors import BusyError, RealtimeError, SessionClosed
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool

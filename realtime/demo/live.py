@@ -16,8 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from realtime.chat.messages import ChatRole
-from realtime.demo.log import CallLog, Kind, Line, in_seconds
-from realtime.demo.screen import Budget
+from realtime.demo.log import Budget, CallLog, Kind, Line, in_seconds
 
 __all__ = ["LiveScreen"]
 

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 from realtime.chat.messages import ChatRole
 from realtime.core import events as ev
 
-__all__ = ["CallLog", "KeptFrame", "Kind", "Line", "in_seconds"]
+__all__ = ["Budget", "CallLog", "KeptFrame", "Kind", "Line", "in_seconds"]
 
 Kind = Literal["user", "model", "frame", "budget", "turn", "tool", "link", "error", "note"]
 """What a line is about."""
@@ -22,6 +22,18 @@ Kind = Literal["user", "model", "frame", "budget", "turn", "tool", "link", "erro
 _MAX_LINES = 500
 _MAX_FRAMES = 500
 _PARTIAL_SECONDS = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much of a bound is used."""
+
+    name: str
+    """What is bounded."""
+    used: float
+    """How much is used."""
+    bound: float | None
+    """How much may be; None: without bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,27 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from realtime.chat.messages import ChatMessage
-from realtime.demo.log import CallLog, Line, in_seconds
+from realtime.demo.log import Budget, CallLog, Line, in_seconds
 
-__all__ = ["Budget", "PlainScreen", "Screen", "context_lines", "make_screen"]
+__all__ = ["PlainScreen", "Screen", "context_lines", "make_screen"]
 
 _TEXT_WIDTH = 88
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How much of a bound is used."""
-
-    name: str
-    """What is bounded."""
-    used: float
-    """How much is used."""
-    bound: float | None
-    """How much may be; None: without bound."""
 
 
 class Screen(Protocol):

@@ -11,8 +11,8 @@ from rich.console import Console
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall
 from realtime.core import events as ev
 from realtime.demo.live import LiveScreen
-from realtime.demo.log import CallLog
-from realtime.demo.screen import Budget, PlainScreen, context_lines, make_screen
+from realtime.demo.log import Budget, CallLog
+from realtime.demo.screen import PlainScreen, context_lines, make_screen
 
 SPEECH = ev.TranscriptUpdated(message_id="m", role=ChatRole.USER, delta="", text="what is this", final=True)
 BUDGETS = (Budget(name="pictures", used=2, bound=2), Budget(name="tokens", used=150, bound=None))
