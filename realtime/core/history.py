@@ -43,6 +43,7 @@ class History:
         self._digests: set[ContextEntry] = set()
         self._gone: OrderedDict[str, None] = OrderedDict()
         self._held_back: OrderedDict[Place, None] = OrderedDict()
+        self._held_since: float | None = None
         self._reply_end: Place | None = None
         self.visible_count = 0
         """Messages in the history."""
@@ -192,7 +193,11 @@ class History:
             after = self._reply_end.preceding
             place.response_id = self._reply_end.response_id
         if not at_end:
-            after = self._head if behind is None else self._by_item.get(behind, self._tail)
+            known = None if behind is None else self._by_item.get(behind)
+            if behind is None:
+                after = self._head
+            elif known is not None and not self._is_result(known):
+                after = known  # a result stands beside its call, wherever its item is: what follows it came last
             while (
                 after.following is not None
                 and after.following.round_id is not None
@@ -215,7 +220,12 @@ class History:
         place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
         place.waits_for_transcript = False
         if message is not None:
-            self._held_back[place] = None
+            self._hold_back(place)
+
+    def _hold_back(self, place: Place) -> None:
+        if not self._held_back:
+            self._held_since = place.settled_at
+        self._held_back[place] = None
 
     def begin_reply(self, response_id: str) -> Place:
         """Mark the end of a reply that is being made: what the model makes stands before it, all else that comes behind.
@@ -255,7 +265,7 @@ class History:
             item_ids: The provider's items that it becomes.
         """
         after = call
-        # behind every call of the round, and behind the results of earlier calls
+        # behind every call of the round in a row with it, and behind the results of earlier calls
         calls_after: set[str] = set()
         probe = call.following
         while probe is not None and probe.round_id == call.round_id:
@@ -271,8 +281,9 @@ class History:
         place.message, place.state, place.settled_at = message, PlaceState.FINAL, self._effects.now
         place.round_id, place.response_id = call.round_id, call.response_id
         self._link(place, after)
-        self._held_back[place] = None
-        if after.visible:
+        if not after.visible:
+            self._hold_back(place)
+        else:
             self._show(place, behind=after)
             if self._frontier is after:
                 self._frontier = place
@@ -284,6 +295,7 @@ class History:
             self.visible_count -= 1
             self.revision += 1
             self.leave_context([place])
+        place.state = PlaceState.FINAL  # nothing more can become of it
         self._unlink(place)
 
     def leave_context(self, places: Iterable[Place]) -> None:
@@ -317,6 +329,9 @@ class History:
                 self._frontier = place
                 shown.append(place)
             place = following
+        if shown:  # what holds back now has held back since the first that it holds back
+            first = next(iter(self._held_back), None)
+            self._held_since = None if first is None else first.settled_at
         return shown
 
     def _show(self, place: Place, *, behind: Place | None) -> None:
@@ -338,10 +353,9 @@ class History:
         blocker = self._frontier.following
         if blocker is None or not blocker.waits_for_transcript:
             return None
-        earliest = next(iter(self._held_back), None)  # they came in the order of their times
-        if earliest is None or earliest.settled_at is None:
+        if self._held_since is None or not self._held_back:
             return None
-        return max(earliest.settled_at, blocker.said_at) + TRANSCRIPT_PATIENCE_SECONDS
+        return max(self._held_since, blocker.said_at) + TRANSCRIPT_PATIENCE_SECONDS
 
     @property
     def blocker(self) -> Place | None:

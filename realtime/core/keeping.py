@@ -156,7 +156,7 @@ class Keeping:
                 continue
             if self._retention.mirror_evictions and self._capabilities.supports_item_deletion:
                 self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
-                self._ledger.remove(item_id)
+                self._ledger.delete(item_id)
             else:
                 self._ledger.mark_gone(item_id, tokens)
                 tokens = 0

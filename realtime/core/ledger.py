@@ -23,6 +23,7 @@ class Ledger:
         self._gone_here: OrderedDict[str, int] = OrderedDict()
         self._pictures: dict[str, int] = {}
         self._restored: set[str] = set()
+        self._deleting: OrderedDict[str, None] = OrderedDict()
         self.gone_tokens = 0
         """Tokens that the provider has and the context has not."""
 
@@ -35,7 +36,9 @@ class Ledger:
         return len(self._items)
 
     def add(self, item_id: str, *, is_restored: bool = False) -> None:
-        """The provider has an item."""
+        """The provider has an item, unless it was told to delete it before it said so."""
+        if item_id in self._deleting:
+            return
         self._items.setdefault(item_id)
         if is_restored:
             self._restored.add(item_id)
@@ -46,8 +49,16 @@ class Ledger:
         """Whether the provider has an item as it was spoken: one that was restored is text there, whatever it was."""
         return item_id in self._items and item_id not in self._restored
 
+    def delete(self, item_id: str) -> None:
+        """The provider was told to delete an item."""
+        self.remove(item_id)
+        self._deleting[item_id] = None
+        while len(self._deleting) > _MOST_ITEMS:
+            self._deleting.popitem(last=False)
+
     def remove(self, item_id: str) -> None:
-        """The provider has deleted an item, was told to, or never had it."""
+        """The provider has deleted an item, or never had it."""
+        self._deleting.pop(item_id, None)
         self._items.pop(item_id, None)
         self._restored.discard(item_id)
         self.gone_tokens -= self._gone_here.pop(item_id, 0) + self._pictures.pop(item_id, 0)
@@ -79,4 +90,5 @@ class Ledger:
         self._restored.clear()
         self._gone_here.clear()
         self._pictures.clear()
+        self._deleting.clear()
         self.gone_tokens = 0

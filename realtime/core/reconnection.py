@@ -49,17 +49,19 @@ class Reconnection:
             and parts.capabilities.supports_audio_input  # else the call goes on, and is answered, without us
         )
         parts.barge_in.resume()
+        is_unanswered = False
         for reply in parts.replies.open_replies():
             if not reply.response_over:
                 self._responding.cut(reply, cause="connection")
+                is_unanswered = is_unanswered or not (reply.calls or any(item.place.message for item in reply.items.values()))
         self._responding.abandon()
         parts.slot.link_lost()
         said_again = parts.speech.link_lost()
         self._commit_again = self._commit_again or (said_again and is_manual)
         if said_again and not is_manual:
             parts.slot.forget_wish()  # the turn is heard anew, and will be answered
-        elif is_owed and parts.slot.waiting is None:
-            parts.slot.wish(Wish())  # the server had taken the turn and not begun to answer
+        elif (is_owed or is_unanswered) and parts.slot.waiting is None:
+            parts.slot.wish(Wish())  # the server had taken the turn, and nothing was heard of its answer
         self._lost_commands = [*self._lost_commands, *parts.outbox.close()]
         parts.input_audio.restart(silent_seconds)
         parts.ledger.clear()

@@ -275,7 +275,7 @@ class Replies:
         command_id = self._effects.new_id()
         if not said and self._capabilities.supports_item_deletion:
             self._effects.send(DeleteItem(command_id=command_id, item_id=item.item_id))
-            self._ledger.remove(item.item_id)
+            self._ledger.delete(item.item_id)
         elif self._capabilities.supports_truncation:
             self._effects.send(
                 TruncateItem(

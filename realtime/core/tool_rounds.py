@@ -229,7 +229,7 @@ class ToolRounds:
         )
         if call.stand_in in self._ledger and self._capabilities.supports_item_deletion:
             self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=call.stand_in))
-            self._ledger.remove(call.stand_in)
+            self._ledger.delete(call.stand_in)
         item_ids = (message.message_id, self._effects.new_id()) if images else (message.message_id,)
         if self._effects.outbox.is_open:  # else the whole conversation is told anew
             for item_id in item_ids:

@@ -131,7 +131,7 @@ class Trimming:
                     continue
                 if self._capabilities.supports_item_deletion:
                     self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
-                    self._ledger.remove(item_id)
+                    self._ledger.delete(item_id)
                 else:
                     self._ledger.mark_gone(item_id, tokens)
                     tokens = 0
@@ -142,7 +142,7 @@ class Trimming:
             return
         while (item_id := self._ledger.oldest_gone()) is not None and self._is_too_much():
             self._effects.send(DeleteItem(command_id=self._effects.new_id(), item_id=item_id))
-            self._ledger.remove(item_id)
+            self._ledger.delete(item_id)
 
     def _is_too_much(self) -> bool:
         """Whether the provider's conversation is over the window."""

@@ -63,6 +63,8 @@ class Rig:
         self.last_item: str | None = None
         self.acknowledges = True
         self.at_every_step: list[Callable[[], None]] = []
+        self.overhears: list[Callable[[do.LinkCommand | said.ModelEvent | None], None]] = []
+        """Told of everything on the line, both ways; None for a drop."""
         if connected:
             self.connect()
 
@@ -85,6 +87,7 @@ class Rig:
         while (command := self.machine.next_link_command(now=self.now)) is not None:
             pulled.append(command)
             self.sent.append(command)
+            self._overhear(command)
             self.machine.receive_command_done(command.command_id, now=self.now)
             if isinstance(command, do.AppendAudio):
                 self.audio_ms += len(command.pcm) * 1000 // 2 // RATE
@@ -115,7 +118,12 @@ class Rig:
         self.drain()
         return self.pull()
 
+    def _overhear(self, said_or_sent: do.LinkCommand | said.ModelEvent | None) -> None:
+        for listener in self.overhears:
+            listener(said_or_sent)
+
     def drop(self, *, will_retry: bool = True) -> None:
+        self._overhear(None)
         self.machine.receive_link_lost("gone", will_retry=will_retry, now=self.now)
         self.audio_ms = 0
         self.last_item = None
@@ -123,6 +131,7 @@ class Rig:
 
     def feed(self, *events: said.ModelEvent) -> None:
         for event in events:
+            self._overhear(event)
             self.machine.receive_model_event(event, now=self.now)
             self.drain()
 

@@ -118,6 +118,18 @@ def test_reply_asked_for_and_not_begun_is_asked_for_again(make_rig):
     assert [type(c) for c in rig.connect()] == [do.ConfigureSession, do.CreateItem, do.CreateResponse]
 
 
+def test_reply_of_which_nothing_was_heard_is_asked_for_again(make_rig):
+    """L1: begun or not, the user still waits for it."""
+    rig = make_rig()
+    rig.say("u1", "hello?")
+    rig.feed(said.ResponseStarted(response_id="r1"))
+    rig.feed(said.OutputItemStarted(response_id="r1", item_id="a1", kind="message"))
+    rig.feed(said.OutputTextUpdated(response_id="r1", item_id="a1", delta="One two", spoken=True))
+    rig.drop()
+    assert [type(c) for c in rig.connect()] == [do.ConfigureSession, do.CreateItem, do.CreateResponse]
+    assert rig.names() == ["u:hello?"]
+
+
 def test_reply_that_the_server_owed_is_asked_for(make_rig):
     """L1: the turn was committed and understood, its answer had not begun."""
     rig = make_rig()

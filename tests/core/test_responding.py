@@ -314,3 +314,15 @@ def test_messages_without_ids_can_be_trimmed_at_the_provider_after_seeding(make_
     talk(rig, 2)
     assert {command.item_id for command in rig.sent_of(do.DeleteItem)} >= set(seeded)
     assert rig.machine.statistics().provider_items == len(rig.context)
+
+
+def test_response_that_was_interrupted_before_it_began_is_not_asked_for_after_a_drop(make_rig):
+    rig = make_rig()
+    rig.machine.create_response(now=rig.now)
+    assert created(rig) == 1
+    rig.machine.interrupt(now=rig.now)
+    rig.drain()
+    rig.drop()
+    assert [type(command) for command in rig.connect()] == [do.ConfigureSession]
+    rig.reply("r1", "a1", "hello")
+    assert rig.names() == ["a:hello"]
