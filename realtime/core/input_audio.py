@@ -125,6 +125,7 @@ class InputAudio:
         self.reports_boundaries = reports_boundaries
         self._turn_open = False
         self._taken_since_mark = 0
+        self._commits_waiting = 0
         self._arrived = 0
 
     # -- the lane ---------------------------------------------------------------------------------------------------
@@ -163,16 +164,18 @@ class InputAudio:
         is_next_empty = bool(kept) or not self._taken_since_mark
         if is_next_empty and self._lane and isinstance(self._lane[0], CommitAudio):
             self._lane.popleft()
+            self._commits_waiting -= 1
         self._lane.extendleft(reversed(kept))
 
     def mark(self, command: CommitAudio | ClearAudio) -> None:
         """Queue a commit or a clear behind the audio before it."""
         self._lane.append(command)
+        self._commits_waiting += isinstance(command, CommitAudio)
         self.since_commit = 0
 
     def holds_commit(self) -> bool:
         """Whether a turn that was committed by hand waits for the socket, behind its audio."""
-        return any(isinstance(entry, CommitAudio) for entry in reversed(self._lane))
+        return self._commits_waiting > 0
 
     def has_waiting(self) -> bool:
         """Whether the lane holds anything."""
@@ -185,6 +188,7 @@ class InputAudio:
         entry = self._lane.popleft()
         if not isinstance(entry, bytes):
             self._taken_since_mark = 0
+            self._commits_waiting -= isinstance(entry, CommitAudio)
             if isinstance(entry, ClearAudio):
                 self.replay.clear()
                 self.live.clear()

@@ -53,7 +53,9 @@ class Reconnection:
         for reply in parts.replies.open_replies():
             if not reply.response_over:
                 self._responding.cut(reply, cause="connection")
-                is_unanswered = is_unanswered or not (reply.calls or any(item.place.message for item in reply.items.values()))
+                is_unanswered = is_unanswered or not (
+                    reply.calls or any(item.place.message for item in reply.items.values())
+                )
         self._responding.abandon()
         parts.slot.link_lost()
         said_again = parts.speech.link_lost()

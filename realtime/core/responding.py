@@ -157,6 +157,8 @@ class Responding:
             self.end(response_id, status="incomplete", usage=None)
         self._settle_unclaimed()
         self.watch.end()
+        if self._cancel_on_start:  # what was asked for before the interruption is not asked for again
+            self._cancel_on_start, self._parts.slot.requested = False, None
 
     def end_reply_if_over(self, reply: Reply) -> None:
         """A reply that is done and played out, or cut, becomes its messages (P0)."""
@@ -213,6 +215,7 @@ class Responding:
         elif self._parts.slot.state is ResponseState.REQUESTED:
             self._cancel_on_start = True
         self._parts.slot.forget_wish()
+        self.basis = None
         self._parts.completion.close_chain()
         return bool(open_replies)
 

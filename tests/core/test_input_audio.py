@@ -151,3 +151,24 @@ def test_what_was_understood_is_not_replayed():
     audio.forget_before(600)
     audio.restart()
     assert audio.waiting_ms == 200
+
+
+def test_commits_that_wait_are_counted_however_they_leave():
+    """A response must not overtake the turn that it answers: taken, or dropped with the last of its audio."""
+    audio = make(lane_seconds=0.5)
+    audio.push(ramp(0, 100))
+    audio.mark(CommitAudio(command_id="1"))
+    assert audio.holds_commit()
+    audio.take("a")
+    assert audio.holds_commit()
+    assert isinstance(audio.take("b"), CommitAudio)
+    assert not audio.holds_commit()
+    audio.push(ramp(0, 100))
+    audio.mark(CommitAudio(command_id="2"))
+    audio.push(ramp(0, 100))
+    audio.push(ramp(0, 450))
+    assert not audio.holds_commit()
+    taken = []
+    while (command := audio.take("c")) is not None:
+        taken.append(command)
+    assert not any(isinstance(command, CommitAudio) for command in taken)
