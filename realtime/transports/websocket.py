@@ -53,9 +53,9 @@ _quiet.setLevel(logging.WARNING)
 class KeepAlive:
     """How a peer is found to be gone that does not say so (field case B40)."""
 
-    ping_seconds: float = 10.0
+    ping_seconds: float = 5.0
     """Between two pings. Their answers need not come in time, if anything else does."""
-    silence_seconds: float = 30.0
+    silence_seconds: float = 20.0
     """A peer from which nothing at all arrived for so long is gone. A busy one that streams, however late its answers to
     pings are, is not."""
 
