@@ -12,6 +12,8 @@ __all__ = ["Ledger"]
 
 _MOST_ITEMS = 20_000
 """Items that are remembered; of a conversation longer than any model's window the oldest are forgotten."""
+_MOST_UNDER_WAY = 1_024
+"""Deletions that the provider may not have confirmed; some providers never do."""
 
 
 class Ledger:
@@ -53,7 +55,7 @@ class Ledger:
         """The provider was told to delete an item."""
         self.remove(item_id)
         self._deleting[item_id] = None
-        while len(self._deleting) > _MOST_ITEMS:
+        while len(self._deleting) > _MOST_UNDER_WAY:
             self._deleting.popitem(last=False)
 
     def remove(self, item_id: str) -> None:

@@ -74,7 +74,7 @@ class MemoryCap:
             Whether it fits; if not, a new picture is refused.
         """
         limit = self._limit
-        if limit is None:
+        if limit is None or self.used_bytes + byte_length <= limit:  # hot path: nearly always
             return True
 
         def over() -> int:
