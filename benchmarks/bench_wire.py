@@ -1,0 +1,127 @@
+"""What a wire message of audio costs, in and out: µs a message, beside json and base64 of the standard library.
+
+Out: 20 ms of a microphone (960 bytes at 24 kHz, 640 at 16 kHz) from `AppendAudio` to the text that is sent. In: 200 ms of reply
+(9,600 bytes) from the text that arrives to `OutputAudio`. The named baseline of the same run is the least that any client of the
+protocol must do: *json + base64*, `json.dumps` and `json.loads` with `base64.b64encode` and `b64decode`, without a look at
+any other field. Each of ours is measured with the extra ``fast`` (if it is installed) and without it.
+
+Run:  python benchmarks/bench_wire.py [--messages 5000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from realtime.core.commands import AppendAudio, ConfigureSession
+from realtime.wire import json_fields
+from realtime.wire.gemini import GeminiOptions, GeminiWire
+from realtime.wire.openai import OpenAIWire
+from realtime.wire.xai import XaiWire
+
+REPEATS = 7
+REPLY = bytes(range(256)) * 37 + bytes(128)
+FAST = ("_fast_loads", "_fast_decode", "_fast_encode")
+
+
+def openai_reply() -> str:
+    delta = base64.b64encode(REPLY).decode()
+    ids = {"event_id": "event_" + "x" * 21, "response_id": "resp_1", "item_id": "item_" + "y" * 21}
+    return json.dumps(
+        {"type": "response.output_audio.delta", **ids, "output_index": 0, "content_index": 0, "delta": delta}
+    )
+
+
+def gemini_reply() -> bytes:
+    blob = {"mimeType": "audio/pcm;rate=24000", "data": base64.b64encode(REPLY).decode()}
+    return json.dumps({"serverContent": {"modelTurn": {"parts": [{"inlineData": blob}]}}}).encode()
+
+
+def begun(wire: Any) -> Any:
+    """A connection in mid reply."""
+    wire.encode(ConfigureSession(command_id="k"))
+    wire.decode(json.dumps({"type": "response.created", "response": {"id": "resp_1"}}))
+    return wire
+
+
+@contextmanager
+def without_fast() -> Iterator[None]:
+    kept = {name: getattr(json_fields, name) for name in FAST}
+    for name in FAST:
+        setattr(json_fields, name, None)
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(json_fields, name, function)
+
+
+def microseconds(work: Callable[[], object], messages: int) -> float:
+    """The best of several rounds, a message."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        for _ in range(messages):
+            work()
+        best = min(best, time.perf_counter() - began)
+    return best / messages * 1e6
+
+
+def baseline_out(pcm: bytes) -> Callable[[], object]:
+    def work() -> str:
+        audio = base64.b64encode(pcm).decode()
+        return json.dumps({"type": "input_audio_buffer.append", "event_id": "a" * 32, "audio": audio})
+
+    return work
+
+
+def baseline_in(message: str | bytes, path: tuple[Any, ...]) -> Callable[[], object]:
+    def work() -> bytes:
+        value = json.loads(message)
+        for key in path:
+            value = value[key]
+        return base64.b64decode(value)
+
+    return work
+
+
+def ours(wire: Any, pcm: bytes, message: str | bytes) -> tuple[Callable[[], object], Callable[[], object]]:
+    command = AppendAudio(command_id="a" * 32, pcm=pcm)
+    return (lambda: wire.encode(command)), (lambda: wire.decode(message))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=5000, help="in each round")
+    messages = parser.parse_args().messages
+    openai, gemini = openai_reply(), gemini_reply()
+    gemini_path = ("serverContent", "modelTurn", "parts", 0, "inlineData", "data")
+    rows: list[tuple[str, Any, bytes, Any, Any]] = [
+        ("OpenAI", begun(OpenAIWire()), bytes(960), openai, ("delta",)),
+        ("xAI", begun(XaiWire()), bytes(960), openai, ("delta",)),
+        ("Gemini", begun(GeminiWire(GeminiOptions(model="m"), prefix="g")), bytes(640), gemini, gemini_path),
+    ]
+    has_fast = json_fields._fast_loads is not None and json_fields._fast_decode is not None
+    print(f"{'':34}{'out, µs':>10}{'ratio':>8}{'in, µs':>10}{'ratio':>8}")
+    for name, wire, pcm, message, path in rows:
+        least_out = microseconds(baseline_out(pcm), messages)
+        least_in = microseconds(baseline_in(message, path), messages)
+        print(f"{name + ', json + base64':34}{least_out:10.1f}{1:8.2f}{least_in:10.1f}{1:8.2f}")
+        work_out, work_in = ours(wire, pcm, message)
+        with without_fast():
+            out, into = microseconds(work_out, messages), microseconds(work_in, messages)
+        print(f"{name + ', ours':34}{out:10.1f}{out / least_out:8.2f}{into:10.1f}{into / least_in:8.2f}")
+        if has_fast:
+            out, into = microseconds(work_out, messages), microseconds(work_in, messages)
+            print(f"{name + ', ours with fast':34}{out:10.1f}{out / least_out:8.2f}{into:10.1f}{into / least_in:8.2f}")
+    if not has_fast:
+        print("the extra `fast` is not installed: pip install 'realtime-session[fast]'")
+
+
+if __name__ == "__main__":
+    main()
