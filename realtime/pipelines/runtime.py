@@ -280,8 +280,9 @@ class SessionRuntime:
                 assert_never(command)
 
     def _switch(self, command: SwitchAgent) -> None:
-        model: RuntimeModel = command.agent.model
-        self._models.append(model)
+        model: RuntimeModel = self._models[0] if command.agent.model is None else command.agent.model
+        if model not in self._models:
+            self._models.append(model)
         self.link.switch(model)
 
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
