@@ -7,8 +7,10 @@ pipelines'.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -190,6 +192,7 @@ class RealtimeSession(SessionTracks):
         super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings, clock=clock)
         self._encode_options = encode_options
         self._feed = AudioFeed(capabilities.input_rate_hz)
+        self._recording: Path | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------
 
@@ -217,6 +220,12 @@ class RealtimeSession(SessionTracks):
         for agent_id, tools in self._tools.items():
             runtime.tools.use(agent_id, tools)
         runtime.driver.observe(self._replies.observe(runtime.driver.machine))
+        if self._recording is not None:
+            try:
+                runtime.record(self._recording)
+            except UserError:
+                await runtime.aclose()
+                raise
         await runtime.start()
         return self
 
@@ -235,6 +244,32 @@ class RealtimeSession(SessionTracks):
         self._closed = True
         if self._runtime is not None:
             await self._runtime.aclose()
+
+    def record(self, path: str | os.PathLike[str]) -> None:
+        """Write what enters the session's core (reports of the model, sound, pictures, the clock) to one file.
+
+        `realtime.testing.replay` plays it again and gives the same events and context, byte for byte. It holds what was said
+        and shown; no key is in it. It is whole once the session has ended, and readable up to the last moment if the
+        process dies.
+
+        Args:
+            path: The file; one that is there is replaced.
+
+        Raises:
+            ArgumentError: It is no path.
+            UserError: It cannot be written, the session is recorded already, or something was said or shown before.
+            SessionClosed: The session has ended.
+        """
+        if not isinstance(path, (str, os.PathLike)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("path", path, "a path")
+        if self._closed:
+            raise SessionClosed("the session has ended")
+        if self._recording is not None:
+            raise UserError("this session is being recorded already")
+        target = Path(path)
+        if self._runtime is not None:
+            self._runtime.record(target)
+        self._recording = target
 
     # -- to the model -----------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from realtime.core.machine import SessionMachine
 from realtime.errors import SessionClosed
 from realtime.pipelines.clock import Clock, Timer
 from realtime.pipelines.event_stream import EventStream
+from realtime.pipelines.record import MachineTap, Opening
 
 __all__ = ["Driver"]
 
@@ -34,6 +35,8 @@ class Driver:
     def __init__(self, machine: SessionMachine, clock: Clock) -> None:
         """Take a machine; nothing happens before the first step."""
         self._machine = machine
+        self._entrance = machine  # what is changed: the machine, or what notes down how it is
+        self._tap: MachineTap | None = None
         self._clock = clock
         self._execute: Callable[[LocalCommand], None] = _refuse
         self._wake_link: Callable[[], None] = _nothing
@@ -59,6 +62,15 @@ class Driver:
         """Call `observer` with every event, within the step. It must not raise, wait or feed."""
         self._observers.append(observer)
 
+    def note(self, opening: Opening) -> MachineTap:
+        """Let a recording begin with what enters from now on (`pipelines/record.py`)."""
+        self._tap = MachineTap(self._machine, opening, on_idle=self._note_no_more)
+        self._entrance = self._tap.entrance
+        return self._tap
+
+    def _note_no_more(self) -> None:
+        self._entrance, self._tap = self._machine, None
+
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def step(self, action: Callable[[SessionMachine, float], T]) -> T:
@@ -76,7 +88,7 @@ class Driver:
         if self._closed:
             raise SessionClosed("the session has ended")
         try:
-            return action(self._machine, self._clock.now())
+            return action(self._entrance, self._clock.now())
         finally:
             self._drain()
 
@@ -90,7 +102,7 @@ class Driver:
         if self._closed:
             return
         try:
-            action(self._machine, self._clock.now())
+            action(self._entrance, self._clock.now())
         except Exception as error:
             logger.debug("%s fed the machine something that it refused", where, exc_info=True)
             self.publish(ErrorReported(error=error, where=where))
@@ -102,7 +114,7 @@ class Driver:
         if self._closed:
             return None
         try:
-            return self._machine.next_link_command(now=self._clock.now())
+            return self._entrance.next_link_command(now=self._clock.now())
         finally:
             self._drain(wake=False)
 
@@ -120,7 +132,9 @@ class Driver:
                 event = machine.next_event()
                 if event is None:
                     break
-                self.publish(event)
+                if self._tap is not None:
+                    self._tap.told(event)
+                self._tell(event)
         finally:
             self._draining = False
         if not self._closed:
@@ -160,7 +174,12 @@ class Driver:
     # -- listeners ------------------------------------------------------------------------------------------------------
 
     def publish(self, event: SessionEvent) -> None:
-        """Tell everyone who listens. Shells use it for faults that are none of the machine's business."""
+        """Tell everyone who listens of a fault that is none of the machine's business."""
+        if self._tap is not None:
+            self._tap.published(event)
+        self._tell(event)
+
+    def _tell(self, event: SessionEvent) -> None:
         for observer in self._observers:
             observer(event)
         for stream in tuple(self._streams):
@@ -193,6 +212,8 @@ class Driver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._armed_for = None
+        if self._tap is not None:
+            self._tap.close()
         for stream in tuple(self._streams):
             stream.finish(error)
         self._execute, self._wake_link = _refuse, _nothing

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Protocol, assert_never
 
 from realtime.chat.context import ChatContext
@@ -42,6 +42,7 @@ from realtime.pipelines.connection import LinkModel
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
 from realtime.pipelines.media import MediaSources
+from realtime.pipelines.record import Opening, Recorder, SessionIds
 from realtime.pipelines.reply import ReplyPlayer
 from realtime.pipelines.statistics import MemoryLedger, SessionStatistics
 from realtime.pipelines.summary import SummaryRunner
@@ -100,9 +101,16 @@ class SessionRuntime:
         """
         capabilities = model.capabilities
         now = clock.now()
-        machine = SessionMachine(
-            settings, capabilities, context, make_id=_make_id, wall_offset=clock.wall() - now, now=now
+        ids = SessionIds()
+        opening = Opening(
+            settings=settings,
+            capabilities=capabilities,
+            context=context.copy(),
+            id_prefix=ids.prefix,
+            wall_offset=clock.wall() - now,
+            now=now,
         )
+        machine = SessionMachine(settings, capabilities, context, make_id=ids, wall_offset=opening.wall_offset, now=now)
         self._models: list[RuntimeModel] = [model]
         self._encoder = PictureEncoder(
             encode_options, detail=settings.image_detail, max_image_bytes=capabilities.max_image_bytes
@@ -114,6 +122,7 @@ class SessionRuntime:
         self._children: set[asyncio.Task[None]] = set()
         self._error: RealtimeError | None = None
         self.driver = Driver(machine, clock)
+        self._tap = self.driver.note(opening)
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
         self.player = ReplyPlayer(capabilities.output_rate_hz, self._report_played, clock)
         self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio)
@@ -201,6 +210,8 @@ class SessionRuntime:
                 await _within(_LET_GO_SECONDS, *(model.aclose() for model in self._models))
                 await _within(_LET_GO_SECONDS, *(pool.leave(member) for pool, member in members))
                 self._release()
+                if self._tap.recorder is not None:
+                    await _within(_LET_GO_SECONDS, self._tap.recorder.aclose())
         finally:
             self._group = None
             self._release()
@@ -322,6 +333,17 @@ class SessionRuntime:
             where="tool",
         )
 
+    def record(self, path: Path) -> None:
+        """Write what enters the machine to a file, from the session's beginning on.
+
+        Raises:
+            UserError: It is recorded already, has said or shown something, or the file cannot be written.
+        """
+        self._tap.check_early()
+        self._tap.record(
+            Recorder(path, report=lambda error: self.driver.publish(ErrorReported(error=error, where="record")))
+        )
+
     async def encode(self, picture: Any) -> ImageContent:
         """Make a picture of anything that is one, off the loop."""
         return await encode_pool.run(self._encoder, picture)
@@ -378,8 +400,3 @@ def _innermost(error: BaseException) -> BaseException:
     """What a task group wraps, the first of it."""
     inner: Any = getattr(error, "exceptions", None)
     return _innermost(inner[0]) if inner else error
-
-
-def _make_id() -> str:
-    """A fresh id of 32 characters, the longest that providers take."""
-    return uuid.uuid4().hex

@@ -14,6 +14,7 @@ from realtime.testing import openai_script
 from realtime.testing.clock import ManualClock
 from realtime.testing.conformance import check_transport, check_wire_format, mutations, sample_commands
 from realtime.testing.memory import MemoryEnd, MemoryPair
+from realtime.testing.replay import Replay, ReplayError, replay
 from realtime.testing.scripted import Close, Drop, Expect, Reply, ScriptedModel
 from realtime.testing.tracks import FakeTrack
 
@@ -25,11 +26,14 @@ __all__ = [
     "ManualClock",
     "MemoryEnd",
     "MemoryPair",
+    "Replay",
+    "ReplayError",
     "Reply",
     "ScriptedModel",
     "check_transport",
     "check_wire_format",
     "mutations",
     "openai_script",
+    "replay",
     "sample_commands",
 ]
