@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         Agent,
         AudioRetention,
         FrameSampling,
+        Prices,
         ReconnectPolicy,
         TurnDetection,
         UsageLimits,
@@ -144,6 +145,9 @@ if TYPE_CHECKING:
     from realtime.models.azure import (
         AzureRealtime,
     )
+    from realtime.models.azure_voice_live import (
+        AzureVoiceLive,
+    )
     from realtime.models.base import (
         RealtimeModel,
     )
@@ -161,6 +165,10 @@ if TYPE_CHECKING:
     )
     from realtime.models.openai import (
         OpenAIRealtime,
+    )
+    from realtime.models.openai_call import (
+        BrowserCall,
+        OpenAISideband,
     )
     from realtime.models.websocket import (
         WebSocketModel,
@@ -187,8 +195,12 @@ if TYPE_CHECKING:
         RealtimeSession,
         ToolContext,
     )
+    from realtime.transports.websocket import (
+        KeepAlive,
+    )
 
 _HOMES = {
+    "DEFAULT_REALTIME_ENCODE_OPTIONS": "realtime.media.options",
     "Agent": "realtime.core.settings",
     "AgentHandoff": "realtime.chat.messages",
     "AnthropicMessages": "realtime.chat.formats.anthropic",
@@ -199,6 +211,8 @@ _HOMES = {
     "AudioReceived": "realtime.core.events",
     "AudioRetention": "realtime.core.settings",
     "AzureRealtime": "realtime.models.azure",
+    "AzureVoiceLive": "realtime.models.azure_voice_live",
+    "BrowserCall": "realtime.models.openai_call",
     "BusyError": "realtime.errors",
     "ChatContent": "realtime.chat.messages",
     "ChatContext": "realtime.chat.context",
@@ -214,7 +228,6 @@ _HOMES = {
     "ContextSummarized": "realtime.core.events",
     "ContextWindow": "realtime.chat.window",
     "Conversation": "realtime.chat.conversation",
-    "DEFAULT_REALTIME_ENCODE_OPTIONS": "realtime.media.options",
     "EncodeOptions": "realtime.media.options",
     "EndOfTrack": "realtime.errors",
     "ErrorReported": "realtime.core.events",
@@ -232,6 +245,7 @@ _HOMES = {
     "ImageError": "realtime.errors",
     "ImagePrice": "realtime.chat.image_prices",
     "InputRejected": "realtime.core.events",
+    "KeepAlive": "realtime.transports.websocket",
     "KeepReason": "realtime.core.events",
     "LinkLost": "realtime.errors",
     "LocalRealtime": "realtime.models.local",
@@ -245,6 +259,8 @@ _HOMES = {
     "NoContextManagement": "realtime.chat.strategies",
     "O200kCounter": "realtime.chat.tokens",
     "OpenAIRealtime": "realtime.models.openai",
+    "OpenAISideband": "realtime.models.openai_call",
+    "Prices": "realtime.core.settings",
     "RealtimeError": "realtime.errors",
     "RealtimeModel": "realtime.models.base",
     "RealtimeSession": "realtime.session",
@@ -311,6 +327,8 @@ __all__ = [
     "AudioReceived",
     "AudioRetention",
     "AzureRealtime",
+    "AzureVoiceLive",
+    "BrowserCall",
     "BusyError",
     "ChatContent",
     "ChatContext",
@@ -343,6 +361,7 @@ __all__ = [
     "ImageError",
     "ImagePrice",
     "InputRejected",
+    "KeepAlive",
     "KeepReason",
     "LinkLost",
     "LocalRealtime",
@@ -356,6 +375,8 @@ __all__ = [
     "NoContextManagement",
     "O200kCounter",
     "OpenAIRealtime",
+    "OpenAISideband",
+    "Prices",
     "RealtimeError",
     "RealtimeModel",
     "RealtimeSession",

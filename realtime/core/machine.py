@@ -150,6 +150,12 @@ class SessionMachine(MachineActs):
         self._parts.input_audio.push(pcm)
         self._parts.memory.bound()
 
+    def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame
+        """Whether the thumbprint of a frame will matter (a question: it changes nothing)."""
+        if self._is_closed or not self._parts.capabilities.supports_image_input:
+            return False
+        return self._parts.sampler.looks_at(source, pts_ms=pts_ms, captured_at=captured_at)
+
     def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
         """A frame of a camera or a screen: what should become of it."""
         if self._is_closed or not self._parts.capabilities.supports_image_input:

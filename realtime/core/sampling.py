@@ -40,7 +40,7 @@ class FrameFacts:
     height: int
     """In pixels, after rotation."""
     thumbprint: bytes = b""
-    """32×32 luma values, row by row; empty: it always counts as changed."""
+    """32×32 luma values, row by row; empty: it counts as changed if it is looked at (`FrameSampler.looks_at`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +107,24 @@ class FrameSampler:
         self.skipped: Counter[str] = Counter()
         """Frames skipped, by reason."""
 
+    def looks_at(self, name: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame of every source
+        """Whether a frame could be kept or held; only then is its thumbprint looked at, by `receive` or later.
+
+        Args:
+            name: Its source.
+            pts_ms: Its media time.
+            captured_at: When it arrived, on the session's clock.
+        """
+        source = self._sources.get(name)
+        if source is None or name in self._wanted or self._wanted_from_any:
+            return True
+        if source.last_pts_ms is not None and pts_ms < source.last_pts_ms:
+            return True
+        period_ms = self._period_ms()
+        if period_ms is not None and (source.kept_pts_ms is None or self._is_due(source, pts_ms, period_ms)):
+            return True
+        return self._holds(source, captured_at)
+
     def receive(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame of every source
         """Judge a frame."""
         source = self._sources.get(facts.source)
@@ -125,38 +143,39 @@ class FrameSampler:
         period_ms = self._period_ms()
         if source.kept_pts_ms is None:
             return self._keep(source, facts, "first") if period_ms else self._hold_or_skip(source, facts)
-        if period_ms is None or not self._is_due(source, facts, period_ms):
+        if period_ms is None or not self._is_due(source, facts.pts_ms, period_ms):
             return self._hold_or_skip(source, facts)
         changed = thumb_difference(facts.thumbprint, source.thumb) >= self._sampling.min_change
         if changed:
             return self._keep(source, facts, "schedule")
         if facts.captured_at - source.kept_at >= self._sampling.max_gap_seconds:
             return self._keep(source, facts, "max_gap")
-        source.due_ms = facts.pts_ms + period_ms
+        source.due_ms, source.period_ms = facts.pts_ms + period_ms, period_ms
         return self._skip("unchanged")
 
     def _period_ms(self) -> float | None:
         fps = self._sampling.fps_speaking if self._speaking else self._sampling.fps_idle
         return 1000.0 / fps if fps > 0 else None
 
-    def _is_due(self, source: _Source, facts: FrameFacts, period_ms: float) -> bool:
+    def _is_due(self, source: _Source, pts_ms: int, period_ms: float) -> bool:
+        return pts_ms >= self._due_ms(source, period_ms) - _TOLERANCE_MS
+
+    @staticmethod
+    def _due_ms(source: _Source, period_ms: float) -> float:
+        """When the next scheduled frame is due; a faster schedule does not wait for the slower one's time."""
         assert source.kept_pts_ms is not None
-        if (
-            source.due_ms is None or source.period_ms != period_ms
-        ):  # a faster schedule does not wait for the slower one's
-            source.due_ms = source.kept_pts_ms + period_ms
-            source.period_ms = period_ms
-        return facts.pts_ms >= source.due_ms - _TOLERANCE_MS
+        if source.due_ms is None or source.period_ms != period_ms:
+            return source.kept_pts_ms + period_ms
+        return source.due_ms
 
     def _keep(self, source: _Source, facts: FrameFacts, reason: KeepReason) -> FrameVerdict:
         period_ms = self._period_ms()
-        due_ms = source.due_ms
         if period_ms is None:
             source.due_ms = None
-        elif due_ms is None or reason != "schedule" or facts.pts_ms - due_ms > period_ms * 0.5:
+        elif reason != "schedule" or facts.pts_ms - self._due_ms(source, period_ms) > period_ms * 0.5:
             source.due_ms = facts.pts_ms + period_ms  # after a stall or a request it starts again from this frame
         else:
-            source.due_ms = due_ms + period_ms  # jitter does not move it
+            source.due_ms = self._due_ms(source, period_ms) + period_ms  # jitter does not move it
         source.period_ms = period_ms
         source.kept_pts_ms = facts.pts_ms
         source.kept_at = facts.captured_at
@@ -170,10 +189,14 @@ class FrameSampler:
         self.skipped[reason] += 1
         return FrameVerdict(action="drop", skip_reason=reason)
 
-    def _hold_or_skip(self, source: _Source, facts: FrameFacts) -> FrameVerdict:
+    def _holds(self, source: _Source, captured_at: float) -> bool:
+        """Whether a frame that is not due is held for the end of the user's turn."""
         if not (self._speaking and self._sampling.end_of_turn):
-            return self._skip("not_due")
-        if source.held and facts.captured_at - source.held[-1].captured_at < self._hold_seconds:
+            return False
+        return not source.held or captured_at - source.held[-1].captured_at >= self._hold_seconds
+
+    def _hold_or_skip(self, source: _Source, facts: FrameFacts) -> FrameVerdict:
+        if not self._holds(source, facts.captured_at):
             return self._skip("not_due")
         source.held.append(facts)
         released: tuple[int, ...] = ()

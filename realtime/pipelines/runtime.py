@@ -128,6 +128,7 @@ class SessionRuntime:
         self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio)
         self.video = VideoInput(
             judge=lambda facts: self.driver.step(lambda machine, now: machine.receive_frame(facts, now=now)),
+            looks_at=machine.looks_at_frame,
             report=self._report_image,
             encoder=self._encoder,
             pool=encode_pool,

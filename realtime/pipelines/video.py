@@ -25,7 +25,7 @@ from realtime.media.image import EncodeOptions, encode
 from realtime.media.options import ResizeOptions
 from realtime.pipelines.worker import WorkerPool
 
-__all__ = ["ImageReport", "PictureEncoder", "VideoInput"]
+__all__ = ["ImageReport", "LooksAt", "PictureEncoder", "VideoInput"]
 
 _SMALLER_QUALITIES = (60, 45, 30)
 """Tried in turn when a picture is larger than the provider takes; then half the size."""
@@ -41,6 +41,14 @@ class ImageReport(Protocol):
         self, *, source: str, frame_id: int, image: ImageContent | None, error: BaseException | None = None
     ) -> None:
         """Report. Neither picture nor error: a newer frame took its place, or it became stale."""
+        ...
+
+
+class LooksAt(Protocol):
+    """How the sampler is asked whether a frame's thumbprint will matter (`SessionMachine.looks_at_frame`)."""
+
+    def __call__(self, source: str, /, *, pts_ms: int, captured_at: float) -> bool:
+        """Answer; nothing changes."""
         ...
 
 
@@ -122,6 +130,7 @@ class VideoInput:
         self,
         *,
         judge: Callable[[FrameFacts], FrameVerdict],
+        looks_at: LooksAt,
         report: ImageReport,
         encoder: PictureEncoder,
         pool: WorkerPool,
@@ -133,6 +142,7 @@ class VideoInput:
 
         Args:
             judge: Keep, hold or drop.
+            looks_at: Whether a frame's thumbprint will matter; most frames are spared it.
             report: Told what became of each kept frame.
             encoder: Makes a picture of a frame, on a thread.
             pool: Where it runs.
@@ -141,6 +151,7 @@ class VideoInput:
             spawn: Starts a task that belongs to the session.
         """
         self._judge = judge
+        self._looks_at = looks_at
         self._report = report
         self._encoder = encoder
         self._pool = pool
@@ -168,14 +179,15 @@ class VideoInput:
         now = self._now()
         width, height = frame_size(frame)
         media_ms = pts_ms(frame)
+        at_ms = round(now * 1000) if media_ms is None else media_ms
         facts = FrameFacts(
             frame_id=next(self._frame_ids),
             source=source,
             captured_at=now,
-            pts_ms=round(now * 1000) if media_ms is None else media_ms,
+            pts_ms=at_ms,
             width=width,
             height=height,
-            thumbprint=_thumbprint(frame),
+            thumbprint=_thumbprint(frame) if self._looks_at(source, pts_ms=at_ms, captured_at=now) else b"",
         )
         verdict = self._judge(facts)
         for frame_id in verdict.released:

@@ -56,7 +56,7 @@ class _Unused:
 
     async def summarize(self, messages: Sequence[ChatMessage]) -> str:
         """Never called."""
-        raise NotImplementedError
+        raise AssertionError("a replay asks for no summary: its texts are in the recording")
 
 
 def replay(path: str | os.PathLike[str], *, counter: object = None, check: bool = True) -> Replay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
@@ -170,6 +171,34 @@ def test_source_that_begins_anew_is_looked_at_at_once():
     camera.film(3)
     camera.at = 0.5
     assert camera.shoot() == "keep"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_only_frames_that_are_looked_at_can_be_kept_or_held(seed):
+    """What `looks_at` denies is a frame that is not due, and asking changes nothing."""
+    chance = random.Random(seed)
+    asked, plain = (FrameSampler(FrameSampling(fps_speaking=2.0, min_change=0)) for _ in range(2))
+    spared, at = 0, 5.0
+    for index in range(600):
+        at = max(0.0, at + chance.choice([0.033, 0.033, 0.033, 0.4, -3.0 if index % 50 == 49 else 0.033]))
+        facts = FrameFacts(
+            frame_id=index, source=chance.choice("ab"), captured_at=at, pts_ms=round(at * 1000), width=1, height=1
+        )
+        if chance.random() < 0.05:
+            for sampler in (asked, plain):
+                sampler.speech_began()
+        if chance.random() < 0.05:
+            assert asked.speech_ended(at=at) == plain.speech_ended(at=at)
+        if chance.random() < 0.02:
+            for sampler in (asked, plain):
+                sampler.look(None)
+        looks = asked.looks_at(facts.source, pts_ms=facts.pts_ms, captured_at=at)
+        verdict = asked.receive(facts, now=at)
+        assert verdict == plain.receive(facts, now=at)
+        if not looks:
+            spared += 1
+            assert (verdict.action, verdict.skip_reason) == ("drop", "not_due")
+    assert spared > 200
 
 
 def test_thumbprints_differ_by_mean_luma():

@@ -68,6 +68,7 @@ class Bench:
         self.now = 0.0
         self.verdict = FrameVerdict(action="keep", keep_reason="first")
         self.facts: list[FrameFacts] = []
+        self.looks = True
         self.reports: list[tuple[str, int, ImageContent | None, BaseException | None]] = []
         self.encoder = Gated()
         self.pool = WorkerPool("test-video", max_threads=2, max_waiting=8)
@@ -75,6 +76,7 @@ class Bench:
         self.tasks: set[asyncio.Task[None]] = set()
         self.video = VideoInput(
             judge=self.judge,
+            looks_at=lambda _source, *, pts_ms, captured_at: self.looks,
             report=self.report,
             encoder=self.encoder,
             pool=self.pool,
@@ -132,6 +134,14 @@ async def test_what_the_sampler_is_told_of_a_frame(bench):
     assert (facts.source, facts.captured_at, facts.pts_ms, facts.width, facts.height) == ("camera", 7.5, 100, 80, 40)
     assert len(facts.thumbprint) == 1024
     assert bench.reports == []
+
+
+async def test_a_frame_that_nobody_will_look_at_is_not_even_read(bench):
+    bench.video.add("camera")
+    bench.looks = False
+    bench.verdict = FrameVerdict(action="drop", skip_reason="not_due")
+    bench.video.receive("camera", frame(3, (80, 40)))
+    assert bench.facts[0].thumbprint == b""
     assert bench.encoder.count == 0
 
 

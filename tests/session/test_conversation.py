@@ -483,6 +483,21 @@ async def test_another_agent_may_have_another_model(obliging):
     assert (first.closed, second.closed) == (1, 1)
 
 
+async def test_handing_back_takes_the_sessions_model_again(obliging):
+    """An agent without a model of its own is the session's, also after one that had its own."""
+    first, second = obliging("One.", "Three."), obliging("Two.")
+    async with RealtimeSession(first, agents=[Agent(id="front")]) as session:
+        await session.hand_off(Agent(id="expert", model=second))
+        await second.hears("session.update", 1)
+        await session.send("a")
+        assert texts((await session.wait_for_reply()).messages) == [("assistant", "Two.")]
+        await session.hand_off("front")
+        await first.hears("session.update", 2)
+        await session.send("b")
+        assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
+    assert (first.closed, second.closed) == (1, 1)
+
+
 # -- figures ------------------------------------------------------------------------------------------------------------------
 
 
