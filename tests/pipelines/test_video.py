@@ -76,7 +76,7 @@ class Bench:
         self.tasks: set[asyncio.Task[None]] = set()
         self.video = VideoInput(
             judge=self.judge,
-            looks_at=lambda _source, *, pts_ms, captured_at: self.looks,
+            looks_at=lambda _source, **_moment: self.looks,
             report=self.report,
             encoder=self.encoder,
             pool=self.pool,
