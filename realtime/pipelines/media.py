@@ -8,7 +8,7 @@ never looks into a frame.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from realtime.core.events import ErrorReported
@@ -72,9 +72,50 @@ class MediaSources:
         reader.start()
         return source
 
-    def attach(self, pc: Any, reply_track: Any) -> None:
-        """Take all tracks of a peer connection, and send it the reply."""
-        self._peers.append(attach_peer(pc, reply_track=reply_track, on_track=self._add_remote))
+    def attach(self, pc: Any, reply_track: Any, sources: Mapping[str, str] | None = None) -> None:
+        """Take all tracks of a peer connection, and send it the reply.
+
+        Args:
+            pc: The peer connection.
+            reply_track: What it is sent.
+            sources: Names of tracks by the media section (mid) that they come with; the others get default names, and so
+                does one whose name is taken.
+        """
+        names = dict(sources or {})
+        attachment: list[PeerAttachment] = []
+        early: list[Any] = []
+
+        def take(track: Any) -> None:
+            if not attachment:
+                early.append(track)
+                return
+            name = names.get(attachment[0].mid_of(track) or "")
+            self._add_remote(track, None if name in self._readers else name)
+
+        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take))
+        self._peers.append(attachment[0])
+        for track in early:
+            take(track)
+
+    async def detach(self, pc: Any) -> None:
+        """Read nothing more of a peer connection and send it nothing more; neither it nor the reply track is closed.
+
+        Raises:
+            ArgumentError: It is not attached.
+        """
+        attachment = next((each for each in self._peers if each.peer is pc), None)
+        if attachment is None:
+            raise ArgumentError("pc", pc, "a peer connection that is attached to this session")
+        self._peers.remove(attachment)
+        tracks = attachment.tracks
+        attachment.detach()
+        attachment.take_back_reply()
+        leaving = [
+            (name, reader) for name, reader in self._readers.items() if any(reader.track is each for each in tracks)
+        ]
+        for name, _ in leaving:
+            self._on_end(name, None)
+        await asyncio.gather(*(reader.aclose() for _, reader in leaving))
 
     async def remove(self, track: Any) -> None:
         """Stop reading a track, given itself or by name.
@@ -108,9 +149,9 @@ class MediaSources:
             for name, reader in self._readers.items()
         }
 
-    def _add_remote(self, track: Any) -> None:
+    def _add_remote(self, track: Any, name: str | None) -> None:
         if not self._driver.closed and all(reader.track is not track for reader in self._readers.values()):
-            self.add(track, None)
+            self.add(track, name)
 
     def _free_name(self, stem: str) -> str:
         name, number = stem, 1

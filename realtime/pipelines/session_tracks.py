@@ -6,6 +6,7 @@ never decides what is done with a frame.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from realtime.chat.context import ChatContext
@@ -65,10 +66,16 @@ class SessionTracks(SessionReading):
         """
         await self._running().media.remove(track)
 
-    def attach(self, pc: Any) -> None:
+    def attach(self, pc: Any, *, sources: Mapping[str, str] | None = None) -> None:
         """Take all tracks of an aiortc peer connection, now and later, and send it the reply.
 
-        Works for the side that offers and the side that answers, before or after ``setRemoteDescription``.
+        Works for the side that offers and the side that answers, before or after ``setRemoteDescription``. When a user
+        comes back with another peer connection, `detach` the old one first: the same names go on, and the reply from
+        where it is.
+
+        Args:
+            pc: The peer connection.
+            sources: Names of its tracks by media section, ``{mid: name}``; None: ``microphone`` and ``camera``.
 
         Raises:
             ArgumentError: It is no aiortc peer connection.
@@ -78,7 +85,15 @@ class SessionTracks(SessionReading):
         runtime = self._running()
         if runtime.driver.closed:
             raise SessionClosed("the session has ended")
-        runtime.media.attach(pc, self.reply_track)
+        runtime.media.attach(pc, self.reply_track, sources)
+
+    async def detach(self, pc: Any) -> None:
+        """Let a peer connection go: its tracks are read no more, the reply waits for the next one. It is not closed.
+
+        Raises:
+            ArgumentError: It is not attached.
+        """
+        await self._running().media.detach(pc)
 
     @property
     def reply_track(self) -> ReplyTrack:

@@ -21,12 +21,18 @@ __all__ = ["PeerAttachment", "attach_peer"]
 class PeerAttachment:
     """What `attach_peer` gives: a way to stop listening for tracks."""
 
-    __slots__ = ("_on_track", "_peer", "_seen")
+    __slots__ = ("_on_track", "_peer", "_reply_track", "_seen")
 
-    def __init__(self, peer: RTCPeerConnection, on_track: Callable[[MediaStreamTrack], None]) -> None:
+    def __init__(
+        self,
+        peer: RTCPeerConnection,
+        on_track: Callable[[MediaStreamTrack], None],
+        reply_track: MediaStreamTrack | None = None,
+    ) -> None:
         """Begin to listen; tracks that are there already are told at once."""
         self._peer = peer
         self._on_track = on_track
+        self._reply_track = reply_track
         # Tracks themselves, not their ids: an id may be used again, and two m-lines may claim the same one.
         self._seen: list[Any] = []
         peer.on("track", self._tell)
@@ -35,11 +41,37 @@ class PeerAttachment:
             if track is not None and track.readyState == "live":
                 self._tell(track)
 
+    @property
+    def peer(self) -> RTCPeerConnection:
+        """The peer connection."""
+        return self._peer
+
+    @property
+    def tracks(self) -> list[Any]:
+        """The tracks that were told."""
+        return list(self._seen)
+
+    def mid_of(self, track: Any) -> str | None:
+        """The media section that a track came with; None while there is none."""
+        for transceiver in self._peer.getTransceivers():
+            if transceiver.receiver.track is track:
+                return transceiver.mid
+        return None
+
     def detach(self) -> None:
         """Tell of no more tracks. The reply track stays where it is. Idempotent."""
         with contextlib.suppress(KeyError):
             cast("Any", self._peer).remove_listener("track", self._tell)
         self._seen.clear()
+
+    def take_back_reply(self) -> None:
+        """Send the reply no longer. The track lives on: another peer connection goes on with it where this one stopped.
+
+        Without it, aiortc stops what a peer connection sent when that closes.
+        """
+        for sender in self._peer.getSenders():
+            if self._reply_track is not None and sender.track is self._reply_track:
+                sender.replaceTrack(None)
 
     def _tell(self, track: Any) -> None:
         if any(track is known for known in self._seen):
@@ -85,4 +117,4 @@ def attach_peer(
         )
     if reply_track is not None and all(sender.track is not reply_track for sender in pc.getSenders()):
         pc.addTrack(reply_track)
-    return PeerAttachment(pc, on_track)
+    return PeerAttachment(pc, on_track, reply_track)
