@@ -167,8 +167,8 @@ class Floor:
     def _item_added(self, event: reported.ItemAdded) -> None:
         parts = self._parts
         place = parts.history.find(event.item_id)
-        if place is None and event.item_id in parts.ledger:
-            return  # ours, and no message of its own: a digest, the pictures of a result
+        if place is None and (event.item_id in parts.ledger or parts.ledger.is_deleting(event.item_id)):
+            return  # ours, and no message of its own, or none any more: a digest, the pictures of a result
         is_output = event.role == "assistant" or event.kind == "function_call"
         is_new = place is None
         if place is None and not parts.history.was_here(event.item_id) and event.kind != "function_call_output":

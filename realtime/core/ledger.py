@@ -58,6 +58,10 @@ class Ledger:
         while len(self._deleting) > _MOST_UNDER_WAY:
             self._deleting.popitem(last=False)
 
+    def is_deleting(self, item_id: str) -> bool:
+        """Whether the provider was told to delete an item and has not said that it did."""
+        return item_id in self._deleting
+
     def remove(self, item_id: str) -> None:
         """The provider has deleted an item, or never had it."""
         self._deleting.pop(item_id, None)

@@ -173,6 +173,28 @@ def test_digest_is_known_to_the_provider_by_its_own_id_after_a_reconnect(make_ri
     assert sum(message.summary for message in rig.context.messages()) == 1
 
 
+def test_digest_that_the_provider_confirms_after_its_deletion_was_asked_for_is_no_turn_of_the_user(make_rig):
+    """W4, H1: nothing waits for the transcript of an item that was ours and is going."""
+    rig, request, turn = summarizing(make_rig)
+    rig.machine.receive_summary(request.basis_revision, "They said word a lot.", now=rig.now)
+    rig.drain()
+    rig.pull()
+    digest = rig.context.messages()[0].message_id
+    requests = len(rig.local_of(do.RequestSummary))
+    while len(rig.local_of(do.RequestSummary)) == requests:
+        talk(rig, 1, first=turn)
+        turn += 1
+    rig.machine.receive_summary(rig.local_of(do.RequestSummary)[-1].basis_revision, "Still.", now=rig.now)
+    rig.drain()
+    rig.pull()
+    assert digest in {command.item_id for command in rig.sent_of(do.DeleteItem)}
+    rig.feed(said.ItemAdded(item_id=digest, kind="message", role="user", previous_item_id="root"))
+    talk(rig, 1, first=turn)
+    assert rig.context.messages()[-1].message_id == f"a{turn}"
+    assert rig.machine.pending == ()
+    assert digest not in {message.message_id for message in rig.machine.messages()}
+
+
 def test_summary_survives_the_eviction_of_a_picture_that_it_digests(make_rig):
     """W4: what is left of the run is replaced."""
     rig = make_rig(
