@@ -32,13 +32,13 @@ from aiortc.mediastreams import AudioStreamTrack, MediaStreamError
 from PIL import Image
 
 from realtime import FrameSampling, RealtimeSession
-from realtime.demo.media import FRAME_SAMPLES
-from realtime.demo.peers import Listener, make_peer, on_loopback
-from realtime.demo.player import Camera, Microphone
 from realtime.demo.scene import SCENE_QUESTIONS, spoken, street
 from realtime.events import FrameKept, MessageCommitted, TurnCompleted
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool
+from realtime.testing.devices import FRAME_SAMPLES, Camera, Microphone
+from realtime.testing.listener import Listener
+from realtime.testing.loopback import make_peer, on_loopback
 
 TICK_SECONDS = 0.01
 TURN_SECONDS = 8.0

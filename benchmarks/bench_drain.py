@@ -21,8 +21,8 @@ from typing import Any
 from bench_call import User, local_llm, process_rss_mb
 
 from realtime import FrameSampling, RealtimeSession
-from realtime.demo.peers import make_peer
 from realtime.pipelines.video import PictureEncoder
+from realtime.testing.loopback import make_peer
 
 WARM_UP_SECONDS = 5.0
 SLOW_SECONDS = 0.5

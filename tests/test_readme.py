@@ -17,11 +17,11 @@ import pytest
 from aiortc import RTCSessionDescription
 
 from realtime.demo.media import read_sound
-from realtime.demo.peers import make_peer, on_loopback
-from realtime.demo.player import Camera, Microphone
 from realtime.demo.scene import street
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool
+from realtime.testing.devices import Camera, Microphone
+from realtime.testing.loopback import make_peer, on_loopback
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

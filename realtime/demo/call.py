@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from aiortc import MediaStreamTrack
-
 from realtime.chat.messages import ChatMessage
 from realtime.chat.window import ContextWindow
 from realtime.core.events import MessageCommitted
@@ -23,14 +21,15 @@ from realtime.demo.folder import Record, Shelf, prepare_folder, write_folder
 from realtime.demo.log import Budget, CallLog, Line
 from realtime.demo.media import MediaFile, open_media, read_pictures, read_sound
 from realtime.demo.options import DemoOptions
-from realtime.demo.peers import Listener, connect, make_peer
-from realtime.demo.player import Camera, Microphone, PictureSource, SoundSource
 from realtime.demo.scene import SCENE_OBJECTION, SCENE_QUESTIONS, spoken, street
 from realtime.demo.screen import Screen
 from realtime.errors import BusyError, RealtimeError, SessionClosed
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool
 from realtime.session import RealtimeSession
+from realtime.testing.devices import PictureSource, SoundSource
+from realtime.testing.loopback import make_peer
+from realtime.testing.peer import SyntheticPeer
 
 __all__ = ["CallResult", "run_call"]
 
@@ -122,9 +121,8 @@ class _Call:
         self._happened = asyncio.Event()
         self._failed: BaseException | None = None
         self._begun = False
-        self._microphone = Microphone(self._clock, pool)
-        self._camera = Camera(self._clock, pool, script.pictures) if script.pictures else None
-        self._listener = Listener(self._clock)
+        pictures = list(script.pictures)
+        self._user = SyntheticPeer(camera=bool(pictures), picture=pictures or "gray", clock=self._clock)
         self._session = RealtimeSession(
             options.model,
             instructions=options.instructions,
@@ -143,7 +141,7 @@ class _Call:
             self._screen.open(self._log, title)
             began = self._log.begun_at
             self._show([self._log.note("connecting to the model", began)])
-            async with self._session as session:
+            async with self._user, self._session as session:
                 self._begun = True
                 took = self._clock.now() - began
                 self._show([self._log.note(f"connected: {session.capabilities.model}, after {took:.1f} s", began)])
@@ -159,37 +157,26 @@ class _Call:
             context=context,
             frames=sorted(self._log.frames.values(), key=lambda frame: frame.at),
             shelf=self._shelf,
-            user=self._microphone.recording,
-            reply=self._listener.recording,
+            user=self._user.spoken,
+            reply=self._user.heard,
         )
         files = await self._pool.run(write_folder, self._options.out, record)
         return CallResult(messages=messages, log=self._log, files=tuple(files), failed=self._failed)
 
     async def _talk(self) -> None:
         """Join the peers, play the script, hang up, let the session end."""
-        user, bot = make_peer(), make_peer()
+        bot = make_peer()
         async with AsyncExitStack() as stack:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             stack.push_async_callback(bot.close)
-            stack.push_async_callback(user.close)
             group.create_task(self._watch(group))
-
-            def hear(track: MediaStreamTrack) -> None:
-                if track.kind == "audio":
-                    group.create_task(self._listener.listen(track))
-
-            user.on("track", hear)
             self._session.attach(bot)
-            user.addTrack(self._microphone)
-            if self._camera is not None:
-                user.addTrack(self._camera)
-            await connect(user, bot)
+            await self._user.call(bot)
             self._log.begun_at = self._clock.now()
             await self._until_hung_up(group)
-            self._microphone.stop()
-            if self._camera is not None:
-                self._camera.stop()
+            self._user.mute()
             await self._session.aclose()
+            await self._user.aclose()
 
     async def _until_hung_up(self, group: asyncio.TaskGroup) -> None:
         playing = group.create_task(self._play())
@@ -206,11 +193,11 @@ class _Call:
         for number, sound in enumerate(self._script.sounds):
             if number:
                 await self._pause()
-            await self._microphone.say(sound)
+            await self._user.say(sound)
         if self._script.objection is not None:
             await self._until(lambda log: "model" in log.speaking, _REPLY_SECONDS)
             await self._clock.sleep_until(self._clock.now() + _LISTEN_SECONDS)
-            await self._microphone.say(self._script.objection)
+            await self._user.say(self._script.objection)
         if self._options.text and self._script.sounds:
             await self._until_quiet(_REPLY_SECONDS)
         try:
@@ -220,8 +207,8 @@ class _Call:
                 await self._session.wait_for_reply()
         except SessionClosed:
             return
-        if self._camera is not None and self._script.wait_for_pictures:
-            await self._camera.shown.wait()
+        if self._user.camera is not None and self._script.wait_for_pictures:
+            await self._user.camera.shown.wait()
         await self._until_quiet(_LAST_REPLY_SECONDS)
 
     async def _pause(self) -> None:

@@ -17,9 +17,9 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from realtime.demo.log import KeptFrame
-from realtime.demo.recording import RECORDED_RATE_HZ, Recording, stereo
 from realtime.errors import UserError
 from realtime.pcm import wav_bytes
+from realtime.testing.recording import RECORDED_RATE_HZ, Recording, stereo
 
 __all__ = ["Record", "Shelf", "contact_sheet", "prepare_folder", "write_folder"]
 

@@ -1,7 +1,8 @@
 """Media files, opened and decoded: sound as 20 ms frames for a microphone, pictures for a camera.
 
-Owns: `MediaFile` (what a file holds), `read_sound` and `read_pictures` (its decoded frames). Driven by `demo/player.py`,
-on a worker thread: everything here is synchronous. It never waits for a time of day; the player keeps the pace.
+Owns: `MediaFile` (what a file holds), `read_sound` and `read_pictures` (its decoded frames). Driven by the peer's
+microphone and camera, on a worker thread: everything here is synchronous. It never waits for a time of day:
+they keep the pace.
 """
 
 from __future__ import annotations
@@ -18,22 +19,10 @@ import numpy as np
 from av.stream import Disposition
 
 from realtime.errors import UserError
+from realtime.testing.devices import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
 
-__all__ = [
-    "FRAME_SAMPLES",
-    "MAX_PICTURE_SIZE",
-    "SOUND_RATE_HZ",
-    "MediaFile",
-    "Picture",
-    "open_media",
-    "read_pictures",
-    "read_sound",
-]
+__all__ = ["MAX_PICTURE_SIZE", "MediaFile", "open_media", "read_pictures", "read_sound"]
 
-SOUND_RATE_HZ = 48_000
-"""Sample rate of what `read_sound` gives: what Opus works with."""
-FRAME_SAMPLES = SOUND_RATE_HZ // 50
-"""Samples of one 20 ms frame."""
 MAX_PICTURE_SIZE = (1280, 720)
 """Pictures are fitted into this box, so that the sender's encoder keeps up on two cores."""
 STILL_FPS = 5
@@ -53,16 +42,6 @@ class MediaFile:
     """How long its sound lasts; None: it has none."""
     picture_seconds: float | None
     """How long its pictures last; None: it has none. A still picture lasts `STILL_SECONDS`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """One frame of a camera, and when it is due."""
-
-    seconds: float
-    """Since the first frame."""
-    frame: av.VideoFrame
-    """Fresh: nobody else holds it."""
 
 
 def _open(path: Path) -> av.container.InputContainer:

@@ -17,8 +17,8 @@ import soxr  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from realtime.demo.media import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
 from realtime.errors import MissingExtraError
+from realtime.testing.devices import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
 
 __all__ = ["SCENE_OBJECTION", "SCENE_QUESTIONS", "SIGN_LINES", "spoken", "street"]
 

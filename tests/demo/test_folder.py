@@ -12,9 +12,9 @@ from PIL import Image
 
 from realtime.demo.folder import Record, Shelf, contact_sheet, prepare_folder, write_folder
 from realtime.demo.log import KeptFrame
-from realtime.demo.recording import RECORDED_RATE_HZ, Recording
 from realtime.errors import UserError
 from realtime.pcm import read_wav
+from realtime.testing.recording import RECORDED_RATE_HZ, Recording
 
 
 def _jpeg(color: tuple[int, int, int]) -> bytes:

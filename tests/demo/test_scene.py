@@ -6,8 +6,9 @@ from itertools import islice
 
 import numpy as np
 
-from realtime.demo.media import FRAME_SAMPLES, MAX_PICTURE_SIZE
+from realtime.demo.media import MAX_PICTURE_SIZE
 from realtime.demo.scene import SCENE_QUESTIONS, spoken, street
+from realtime.testing.devices import FRAME_SAMPLES
 
 
 def test_a_spoken_sentence_is_the_same_every_time() -> None:

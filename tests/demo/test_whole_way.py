@@ -20,13 +20,14 @@ import pytest_asyncio
 from realtime import ContextWindow, FrameSampling, RealtimeSession, ReconnectPolicy
 from realtime.chat.messages import ChatMessage, ChatRole, ImageContent
 from realtime.core import events as ev
-from realtime.demo.media import Picture, read_sound
-from realtime.demo.peers import Listener, connect, make_peer
-from realtime.demo.player import Camera, Microphone
+from realtime.demo.media import read_sound
 from realtime.demo.scene import street
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.video import PictureEncoder
 from realtime.pipelines.worker import WorkerPool
+from realtime.testing.devices import Camera, Microphone, Picture
+from realtime.testing.listener import Listener
+from realtime.testing.loopback import connect, make_peer
 
 pytestmark = pytest.mark.local
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from realtime import LocalRealtime, RealtimeSession, ReconnectPolicy
-from realtime.demo.peers import connect, make_peer
 from realtime.events import ConnectionDropped, Reconnected, TurnCompleted
 from realtime.pipelines.clock import SystemClock
 from realtime.testing import FakeTrack
+from realtime.testing.loopback import connect, make_peer
 
 pytestmark = pytest.mark.local
 

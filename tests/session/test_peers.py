@@ -3,62 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
+import av
 import numpy as np
 import pytest
-from aiortc.mediastreams import MediaStreamError
 
 from realtime import FrameSampling, RealtimeSession
-from realtime.demo.peers import connect, make_peer
 from realtime.errors import ArgumentError, UserError
 from realtime.events import FrameKept, ReplyInterrupted, SpeechStarted, TrackEnded, TurnCompleted
-from realtime.pipelines.clock import SystemClock
-from realtime.testing import FakeTrack, openai_script
+from realtime.testing import SyntheticPeer, make_peer, openai_script
+from realtime.testing.devices import Picture
 
 LONG_REPLY = " ".join(["word"] * 100)
 """Ten seconds of sound."""
 
 
-class Browser:
-    """The user's side: sends a microphone and a camera, hears the reply."""
+class Browser(SyntheticPeer):
+    """The user's side: speaks all the time, shows pictures that change, hears the reply."""
 
-    def __init__(self) -> None:
-        self.peer = make_peer()
-        self.microphone = FakeTrack.audio(_tone(60), clock=SystemClock())
-        self.camera = FakeTrack.video(seconds=60, fps=15, clock=SystemClock())
-        self.loud: list[bool] = []
-        self.changed = asyncio.Event()
-        self._listening: set[asyncio.Task[None]] = set()
-        self.peer.on("track", self._hear)
-
-    def _hear(self, track: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._listen(track))
-        self._listening.add(task)
-        task.add_done_callback(self._listening.discard)
-
-    async def _listen(self, track: Any) -> None:
-        with contextlib.suppress(MediaStreamError):
-            while True:
-                frame = await track.recv()
-                samples = np.frombuffer(bytes(frame.planes[0]), "<i2").astype(int)
-                self.loud.append(bool(np.abs(samples).max() > 500))
-                self.changed.set()
-
-    async def hears_sound(self, frames: int) -> None:
-        while sum(self.loud) < frames:
-            self.changed.clear()
-            await self.changed.wait()
+    def __init__(self, *, camera: bool = False) -> None:
+        super().__init__(camera=camera, picture=lambda: (Picture(n / 15, _gray(n)) for n in count()))
+        self._speaking = asyncio.create_task(self.say(_tone(60)))
 
     async def aclose(self) -> None:
-        self.microphone.stop()
-        self.camera.stop()
-        await self.peer.close()
-        for task in list(self._listening):
-            task.cancel()
-        await asyncio.gather(*self._listening, return_exceptions=True)
+        self._speaking.cancel()
+        await asyncio.wait({self._speaking})
+        await super().aclose()
+
+
+def _gray(number: int) -> av.VideoFrame:
+    return av.VideoFrame.from_ndarray(np.full((48, 64, 3), number * 37 % 256, np.uint8), format="rgb24").reformat(
+        format="yuv420p"
+    )
 
 
 def _tone(seconds: int) -> bytes:
@@ -80,22 +59,20 @@ async def bot() -> AsyncIterator[Any]:
     await peer.close()
 
 
-async def test_a_call_through_a_peer_connection_as_answerer(obliging, browser, bot):
+async def test_a_call_through_a_peer_connection_as_answerer(obliging, bot):
     """Tracks in, a reply out."""
-    model = obliging("one two three four five")
-    browser.peer.addTrack(browser.microphone)
-    browser.peer.addTrack(browser.camera)
+    model, browser = obliging("one two three four five"), Browser(camera=True)
     async with RealtimeSession(model, sampling=FrameSampling(fps_idle=5, min_change=0)) as session:
         events = aiter(session)
         session.attach(bot)
-        await connect(browser.peer, bot)
+        await browser.call(bot)
         await model.hears_audio(48_000)
         while not isinstance(event := await anext(events), FrameKept):
             pass
         assert event.source == "camera"
         assert set(session.statistics().tracks) == {"microphone", "camera"}
         await session.send("Count.")
-        await browser.hears_sound(20)
+        await browser.hears(0.4)
         turn = await session.wait_for_reply()
         assert turn.messages[0].content == "one two three four five"
         assert not turn.interrupted
@@ -104,22 +81,20 @@ async def test_a_call_through_a_peer_connection_as_answerer(obliging, browser, b
 
 async def test_a_call_through_a_peer_connection_as_offerer(obliging, browser, bot):
     model = obliging("one two three four five")
-    browser.peer.addTrack(browser.microphone)
     async with RealtimeSession(model) as session:
         session.attach(bot)
-        await connect(bot, browser.peer)
+        await browser.answer(bot)
         await model.hears_audio(24_000)
         await session.send("Count.")
-        await browser.hears_sound(20)
+        await browser.hears(0.4)
         await browser.aclose()
 
 
 async def test_attaching_after_the_remote_description_takes_the_tracks_that_are_there(obliging, browser, bot):
     model = obliging()
-    browser.peer.addTrack(browser.microphone)
     async with RealtimeSession(model) as session:
-        await browser.peer.setLocalDescription(await browser.peer.createOffer())
-        await bot.setRemoteDescription(browser.peer.localDescription)
+        await browser.pc.setLocalDescription(await browser.pc.createOffer())
+        await bot.setRemoteDescription(browser.pc.localDescription)
         session.attach(bot)
         assert set(session.statistics().tracks) == {"microphone"}
         await bot.setLocalDescription(await bot.createAnswer())
@@ -178,11 +153,10 @@ async def test_barge_in_at_the_track_lets_three_more_frames_sound_at_most(obligi
 async def test_a_peer_that_hangs_up_ends_its_tracks_and_not_the_session(obliging, browser, bot):
     """B45, B48."""
     model = obliging("Still here.")
-    browser.peer.addTrack(browser.microphone)
     async with RealtimeSession(model) as session:
         events = aiter(session)
         session.attach(bot)
-        await connect(browser.peer, bot)
+        await browser.call(bot)
         await model.hears_audio(9_600)
         await browser.aclose()
         await bot.close()
@@ -196,12 +170,11 @@ async def test_a_peer_that_hangs_up_ends_its_tracks_and_not_the_session(obliging
 async def test_closing_the_session_first_leaves_the_peer_closable(obliging, browser, bot):
     """B47: our outgoing track ends with MediaStreamError only."""
     model = obliging(LONG_REPLY)
-    browser.peer.addTrack(browser.microphone)
     async with RealtimeSession(model) as session:
         session.attach(bot)
-        await connect(browser.peer, bot)
+        await browser.call(bot)
         await session.send("Count.")
-        await browser.hears_sound(10)
+        await browser.hears(0.2)
     async with asyncio.timeout(20):
         await bot.close()
         await browser.aclose()
@@ -215,17 +188,15 @@ async def test_after_a_reload_another_peer_is_attached_to_the_same_session(oblig
     async with RealtimeSession(model) as session:
         session.attach(bot)
         first = session.reply_track
-        browser.peer.addTrack(browser.microphone)
-        await connect(browser.peer, bot)
+        await browser.call(bot)
         await session.send("Count.")
-        await browser.hears_sound(10)
+        await browser.hears(0.2)
         await browser.aclose()
         await bot.close()
-        again.peer.addTrack(again.microphone)
         session.attach(bot_again)
         assert session.reply_track is not first
-        await connect(again.peer, bot_again)
+        await again.call(bot_again)
         await session.send("Go on.")
-        await again.hears_sound(10)
+        await again.hears(0.2)
         await again.aclose()
         await bot_again.close()

@@ -6,18 +6,16 @@ import asyncio
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import av
 import numpy as np
 import pytest
 from aiortc.mediastreams import MediaStreamError
 
-from realtime.demo.media import FRAME_SAMPLES, Picture, read_pictures
-from realtime.demo.player import Camera, Microphone
 from realtime.pipelines.worker import WorkerPool
+from realtime.testing.devices import FRAME_SAMPLES, Camera, Microphone, Picture
 
-from .conftest import JumpingClock, write_movie
+from .conftest import JumpingClock
 
 
 def _sound(value: int, frames: int) -> Iterator[bytes]:
@@ -74,9 +72,15 @@ async def test_microphone_records_what_it_gave(clock: JumpingClock, pool: Worker
     assert microphone.recording.begun_at == 100.0
 
 
-async def test_camera_loops_and_says_when_all_was_shown(clock: JumpingClock, pool: WorkerPool, tmp_path: Path) -> None:
-    films = [write_movie(tmp_path / f"{name}.webm", frames=5, fps=10) for name in "ab"]
-    camera = Camera(clock, pool, [partial(read_pictures, film) for film in films])
+def _film(frames: int, luma: int = 128) -> Iterator[Picture]:
+    for number in range(frames):
+        planes = np.full((24, 16), 128, np.uint8)
+        planes[:16] = luma
+        yield Picture(number / 10, av.VideoFrame.from_ndarray(planes, format="yuv420p"))
+
+
+async def test_camera_loops_and_says_when_all_was_shown(clock: JumpingClock, pool: WorkerPool) -> None:
+    camera = Camera(clock, pool, [partial(_film, 5), partial(_film, 5)])
     shown_after = []
     pts = []
     for _ in range(23):
@@ -89,11 +93,7 @@ async def test_camera_loops_and_says_when_all_was_shown(clock: JumpingClock, poo
 
 
 async def test_camera_leaves_out_pictures_whose_time_has_passed(clock: JumpingClock, pool: WorkerPool) -> None:
-    def film() -> Iterator[Picture]:
-        for number in range(100):
-            yield Picture(number / 10, av.VideoFrame(16, 16, "yuv420p"))
-
-    camera = Camera(clock, pool, [film])
+    camera = Camera(clock, pool, [partial(_film, 100)])
     await camera.recv()
     clock.time += 2.0
     frame = await camera.recv()
@@ -112,3 +112,31 @@ async def test_stopped_tracks_end(clock: JumpingClock, pool: WorkerPool) -> None
         track.stop()
         with pytest.raises(MediaStreamError):
             await track.recv()
+
+
+async def test_a_camera_that_is_turned_shows_the_other_thing_next_and_time_goes_on(
+    clock: JumpingClock, pool: WorkerPool
+) -> None:
+    camera = Camera(clock, pool, [partial(_film, 100, 40)])
+    shown, pts = [], []
+    for number in range(8):
+        if number == 4:
+            camera.show([partial(_film, 100, 200)])
+        frame = await camera.recv()
+        shown.append(int(frame.to_ndarray()[0, 0]))
+        pts.append(frame.pts)
+    assert shown == [40] * 4 + [200] * 4
+    assert all(later > earlier for earlier, later in pairwise(pts))
+    assert camera.frames == 8
+
+
+async def test_a_microphone_that_is_hushed_says_no_more_and_lets_who_waits_go(
+    clock: JumpingClock, pool: WorkerPool
+) -> None:
+    microphone = Microphone(clock, pool)
+    saying = asyncio.create_task(microphone.say(partial(_sound, 7, 20)))
+    while _value(await microphone.recv()) != 7:
+        pass
+    microphone.hush()
+    await saying
+    assert _value(await microphone.recv()) == 0

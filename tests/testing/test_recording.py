@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from realtime.demo.recording import MAX_RECORDED_SECONDS, RECORDED_RATE_HZ, Recording, stereo
+from realtime.testing.recording import MAX_RECORDED_SECONDS, RECORDED_RATE_HZ, Recording, stereo
 
 
 def _recording(begun_at: float, *pieces: tuple[int, float]) -> Recording:

@@ -1,8 +1,9 @@
-"""A user's microphone and camera, played from files at the pace of real time.
+"""A user's microphone and camera that play what they are given, at the pace of real time.
 
 Owns: `Microphone` (20 ms of sound every 20 ms: what it is told to say, silence otherwise) and `Camera` (pictures when
 they are due, in a loop for as long as the call lasts). Driven by aiortc, which calls `recv()`; decoding runs on a worker
-thread. Both keep a schedule on the clock and make no burst after a stall. Never knows a session.
+thread. Both keep a schedule on the clock and make no burst after a stall. Never knows a session. (A track whose frames a
+test gives one by one, or by a manual clock, is `realtime.testing.FakeTrack`.)
 """
 
 from __future__ import annotations
@@ -10,19 +11,35 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 
 import av
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 
-from realtime.demo.media import FRAME_SAMPLES, SOUND_RATE_HZ, Picture
-from realtime.demo.recording import RECORDED_RATE_HZ, Recording
 from realtime.media.audio import PcmConverter
 from realtime.pipelines.clock import Clock
 from realtime.pipelines.worker import WorkerPool
+from realtime.testing.recording import RECORDED_RATE_HZ, Recording
 
-__all__ = ["Camera", "Microphone", "PictureSource", "SoundSource"]
+__all__ = ["FRAME_SAMPLES", "SOUND_RATE_HZ", "Camera", "Microphone", "Picture", "PictureSource", "SoundSource"]
+
+SOUND_RATE_HZ = 48_000
+"""Sample rate of the microphone: what Opus works with."""
+FRAME_SAMPLES = SOUND_RATE_HZ // 50
+"""Samples of one 20 ms frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One frame of a camera, and when it is due."""
+
+    seconds: float
+    """Since the first frame of its source."""
+    frame: av.VideoFrame
+    """Fresh: nobody else holds it."""
+
 
 SoundSource = Callable[[], Iterator[bytes]]
 """Opens a sound: PCM16 mono at 48 kHz in pieces of exactly 20 ms. Called and read on a worker thread."""
@@ -43,6 +60,7 @@ class Microphone(MediaStreamTrack):
 
     Attributes:
         recording: What it gave, from its first frame on.
+        frames: How many frames it gave.
     """
 
     kind = "audio"
@@ -58,7 +76,7 @@ class Microphone(MediaStreamTrack):
         self._low = asyncio.Event()
         self._empty = asyncio.Event()
         self._begun_at: float | None = None
-        self._frames = 0
+        self.frames = 0
 
     async def say(self, sound: SoundSource) -> None:
         """Speak a sound; returns when its last sample has been given. One at a time."""
@@ -70,6 +88,12 @@ class Microphone(MediaStreamTrack):
             await self._low.wait()
         if self._ready:
             await self._empty.wait()
+
+    def hush(self) -> None:
+        """Throw away what has not been said."""
+        self._ready.clear()
+        self._low.set()
+        self._empty.set()
 
     async def recv(self) -> av.AudioFrame:
         """Give the next 20 ms when they are due.
@@ -83,7 +107,7 @@ class Microphone(MediaStreamTrack):
         if self._begun_at is None:
             self._begun_at = now
             self.recording.begin(now)
-        due = self._begun_at + self._frames * _FRAME_SECONDS
+        due = self._begun_at + self.frames * _FRAME_SECONDS
         if now - due > _MAX_LATE_SECONDS:  # a stall moves the schedule; what was missed is not sent in a burst
             self._begun_at += now - due
             due = now
@@ -97,10 +121,22 @@ class Microphone(MediaStreamTrack):
         frame.planes[0].update(piece)
         frame.sample_rate = SOUND_RATE_HZ
         frame.time_base = Fraction(1, SOUND_RATE_HZ)
-        frame.pts = self._frames * FRAME_SAMPLES
+        frame.pts = self.frames * FRAME_SAMPLES
         self.recording.append(self._converter.convert(piece))
-        self._frames += 1
+        self.frames += 1
         return frame
+
+
+class _Program:
+    """Moving pictures one after another, in a loop, from a moment on."""
+
+    def __init__(self, sources: Sequence[PictureSource], begins_at: float) -> None:
+        self.sources = sources
+        self.number = 0
+        """Of the source under way, counted over all loops."""
+        self.pictures: Iterator[Picture] | None = None
+        self.offset_seconds = begins_at
+        self.given_seconds = begins_at - _LOOP_GAP_SECONDS
 
 
 class Camera(MediaStreamTrack):
@@ -108,6 +144,7 @@ class Camera(MediaStreamTrack):
 
     Attributes:
         shown: Set once every picture source has been shown to its end.
+        frames: How many pictures it gave.
     """
 
     kind = "video"
@@ -116,14 +153,19 @@ class Camera(MediaStreamTrack):
         """Make a camera that looks at `sources`, at least one; files are decoded on `pool`."""
         super().__init__()
         self.shown = asyncio.Event()
+        self.frames = 0
         self._clock = clock
         self._pool = pool
-        self._sources = sources
-        self._source = 0
-        self._pictures: Iterator[Picture] | None = None
         self._begun_at: float | None = None
-        self._loop_seconds = 0.0
-        self._given_seconds = -1.0
+        self._given_seconds = -_LOOP_GAP_SECONDS
+        self._program = _Program(sources, 0.0)
+
+    def show(self, sources: Sequence[PictureSource]) -> None:
+        """Look at other pictures from the next one on."""
+        began = self._begun_at
+        now = 0.0 if began is None else self._clock.now() - began
+        self.shown.clear()
+        self._program = _Program(sources, max(now, self._given_seconds + _LOOP_GAP_SECONDS))
 
     async def recv(self) -> av.VideoFrame:
         """Give the next picture when it is due; pictures whose time has passed are left out.
@@ -135,30 +177,40 @@ class Camera(MediaStreamTrack):
             raise MediaStreamError
         if self._begun_at is None:
             self._begun_at = self._clock.now()
-        behind = self._clock.now() - self._begun_at - _MAX_LATE_SECONDS
-        seconds, frame = await self._pool.run(self._next_picture, behind)
-        await self._clock.sleep_until(self._begun_at + seconds)
+        while True:
+            program = self._program
+            behind = self._clock.now() - self._begun_at - _MAX_LATE_SECONDS
+            picture = await self._pool.run(_next_picture, program, behind)
+            if picture is None:
+                self.stop()
+                raise MediaStreamError
+            seconds, frame = picture
+            await self._clock.sleep_until(self._begun_at + seconds)
+            if program is self._program:  # else the camera was turned meanwhile
+                break
         frame.pts = round(seconds * _VIDEO_CLOCK_HZ)
         frame.time_base = Fraction(1, _VIDEO_CLOCK_HZ)
-        if self._source >= len(self._sources):
+        self._given_seconds = seconds
+        self.frames += 1
+        if program.number >= len(program.sources):
             self.shown.set()
         return frame
 
-    def _next_picture(self, behind: float) -> tuple[float, av.VideoFrame]:
-        """The next picture not older than `behind` and the time it is due, counted over all loops. On the worker."""
-        empty = 0
-        while empty <= len(self._sources):
-            if self._pictures is None:
-                self._pictures = self._sources[self._source % len(self._sources)]()
-            for picture in self._pictures:
-                seconds = self._loop_seconds + picture.seconds
-                self._given_seconds = seconds
-                empty = 0
-                if seconds >= behind:
-                    return seconds, picture.frame
-            empty += 1
-            self._pictures = None
-            self._source += 1
-            self._loop_seconds = max(self._loop_seconds, self._given_seconds + _LOOP_GAP_SECONDS)
-        self.stop()
-        raise MediaStreamError
+
+def _next_picture(program: _Program, behind: float) -> tuple[float, av.VideoFrame] | None:
+    """The next picture not older than `behind` and the time it is due, counted over all loops. On the worker."""
+    empty = 0
+    while empty <= len(program.sources):
+        if program.pictures is None:
+            program.pictures = program.sources[program.number % len(program.sources)]()
+        for picture in program.pictures:
+            seconds = program.offset_seconds + picture.seconds
+            program.given_seconds = seconds
+            empty = 0
+            if seconds >= behind:
+                return seconds, picture.frame
+        empty += 1
+        program.pictures = None
+        program.number += 1
+        program.offset_seconds = max(program.offset_seconds, program.given_seconds + _LOOP_GAP_SECONDS)
+    return None
