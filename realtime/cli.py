@@ -1,4 +1,4 @@
-"""The command `realtime`: `demo`, `llm`, `inspect`.
+"""The command `realtime`: `demo`, `serve`, `llm`, `inspect`.
 
 Owns: its options, its exit codes (0 done; 1 the call failed; 2 what was asked cannot be done, said in one line on
 stderr; 130 interrupted) and the check for another distribution of the same import name. Each command's room is loaded
@@ -113,6 +113,7 @@ def _parser() -> _Parser:
             " it live and writes context.json, reply.wav, call.wav and frames.png.",
         )
     )
+    commands.add_parser("serve", help="serve the page and the bot: talk to it in a browser (extra web)")
     commands.add_parser("llm", help="serve the local websocket LLM (OpenAI's Realtime protocol, offline)")
     commands.add_parser("inspect", help="show a written context: words, pictures, tool rounds, tokens")
     return parser
@@ -236,4 +237,14 @@ def _inspect(arguments: list[str]) -> int:
     return inspect(arguments)
 
 
-_COMMANDS_WITH_OWN_OPTIONS: dict[str, Callable[[list[str]], int]] = {"llm": _llm, "inspect": _inspect}
+def _serve(arguments: list[str]) -> int:
+    from realtime.web.serve import main as serve
+
+    return serve(arguments)
+
+
+_COMMANDS_WITH_OWN_OPTIONS: dict[str, Callable[[list[str]], int]] = {
+    "serve": _serve,
+    "llm": _llm,
+    "inspect": _inspect,
+}

@@ -271,6 +271,11 @@ class RealtimeSession(SessionTracks):
             self._runtime.record(target)
         self._recording = target
 
+    @property
+    def encode_options(self) -> EncodeOptions:
+        """What a shown frame becomes."""
+        return self._encode_options
+
     # -- to the model -----------------------------------------------------------------------------------------------------
 
     async def send(self, content: Any, *, respond: bool | None = None) -> tuple[str, ...]:

@@ -150,6 +150,11 @@ class SessionReading:
 
     profile = capabilities
 
+    @property
+    def settings(self) -> SessionSettings:
+        """What the user chose: sampling, window, retention, turn detection and the rest."""
+        return self._settings
+
     def statistics(self) -> SessionStatistics:
         """Every depth, drop and byte."""
         if self._runtime is not None:

@@ -1,0 +1,380 @@
+"""One call: one session, whoever listens to it, and the peer connections that it has one after another.
+
+Owns: `Call`: the session's task, its event pump, its peer, its time limits and its end. Driven by `realtime.web.calls` and
+by every way into the room (`signalling`, `simple`, `whip`). It decides when a call is over; what is said is the session's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from realtime.core.events import MessageCommitted, SessionEnded, SpeechStarted, SpeechStopped
+from realtime.errors import RealtimeError, SessionClosed
+from realtime.pipelines.clock import Clock, Deadline
+from realtime.session import RealtimeSession
+from realtime.web.controls import Controls
+from realtime.web.errors import CallRefused, RefusalCode
+from realtime.web.events import event_to_dict
+from realtime.web.ice import IceServer, is_loopback
+from realtime.web.inspector import Inspector
+from realtime.web.options import CallRequest, WebLimits
+from realtime.web.peer import Peer
+from realtime.web.sender_hints import SenderHints
+
+__all__ = ["Call", "Listener"]
+
+_BEGIN_SECONDS = 90.0
+"""How long a session may take to begin: a local model may have to be loaded first."""
+_LOOK_SECONDS = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """Who is told what happens in a call: a signalling websocket."""
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message soon; never waits."""
+        ...
+
+    def leave(self, code: str, message: str) -> None:
+        """The call goes on without this listener, or not at all."""
+        ...
+
+
+class Call:
+    """A call in progress."""
+
+    def __init__(
+        self,
+        session: RealtimeSession,
+        request: CallRequest,
+        *,
+        ice_servers: tuple[IceServer, ...],
+        limits: WebLimits,
+        clock: Clock,
+        base_path: str = "",
+        on_end: Callable[[Call], None],
+    ) -> None:
+        """Take a session that has not begun.
+
+        Args:
+            session: The session.
+            request: Who called.
+            ice_servers: For its peer connections.
+            limits: What it may do.
+            clock: What it keeps time by.
+            base_path: Where the room is mounted, for addresses of pictures and files.
+            on_end: Called once, when it is over.
+        """
+        self.id = secrets.token_urlsafe(9)
+        self.secret = secrets.token_urlsafe(24)
+        self.key = secrets.token_urlsafe(18)
+        """In the addresses of its pictures and files; it opens nothing else."""
+        self.session = session
+        self.request = request
+        self.ice_servers = ice_servers
+        self.base_path = base_path
+        self.reason = ""
+        """Why it ended."""
+        self.hang_up_with_peer = False
+        """The call is over when its peer has gone: nobody could come back (WHIP)."""
+        self._limits = limits
+        self._clock = clock
+        self._on_end = on_end
+        self._begun_at = self._active_at = self._alone_since = clock.now()
+        self._listener: Listener | None = None
+        self._listens_for_good = False
+        self._peer: Peer | None = None
+        self._joining = asyncio.Lock()
+        self._ending = asyncio.Event()
+        self._begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+        self.inspector = Inspector(self)
+        self.hints = SenderHints(session, self._send_on_channel)
+        self.controls = Controls(self, limits, clock)
+
+    @property
+    def path(self) -> str:
+        """Where its pictures and files are."""
+        return f"{self.base_path}/calls/{self.id}/{self.key}"
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self._ending.is_set()
+
+    @property
+    def peer(self) -> Peer | None:
+        """The present peer connection."""
+        return self._peer
+
+    @property
+    def packets(self) -> dict[str, Any]:
+        """Figures of the present peer connection."""
+        return {} if self._peer is None else self._peer.figures
+
+    def has_secret(self, given: str) -> bool:
+        """Whether this is the call's secret, in constant time."""
+        return hmac.compare_digest(given.encode(), self.secret.encode())
+
+    @property
+    def at(self) -> float:
+        """Seconds since it began."""
+        return self._clock.now() - self._begun_at
+
+    # -- life -----------------------------------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Begin the session.
+
+        Raises:
+            CallRefused: `session_failed`, with the reason.
+        """
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=f"realtime.web call {self.id}")
+        try:
+            await asyncio.shield(self._begun)
+        except asyncio.CancelledError:
+            self.end("gone")
+            raise
+
+    def end(self, reason: str) -> None:
+        """Let it end, in good order, soon."""
+        if not self._ending.is_set():
+            self.reason = reason
+            self._ending.set()
+
+    async def aclose(self, reason: str = "closed") -> None:
+        """End it and wait until everything of it has been let go."""
+        self.end(reason)
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        try:
+            async with Deadline(self._clock, self._clock.now() + _BEGIN_SECONDS):
+                await self.session.__aenter__()
+            self._begun.set_result(None)
+            events = aiter(self.session)
+            self.spawn(self._pump(events))
+            self.spawn(self._keep_time())
+            await self._ending.wait()
+        except Exception as error:
+            logger.info("the session of call %s could not begin: %s", self.id, error)
+            self.end("session_failed")
+            if not self._begun.done():
+                self._begun.set_exception(_refusal(error))
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Everything ends: peer, tasks, session, listener."""
+        self._ending.set()
+        if not self._begun.done():
+            self._begun.set_exception(CallRefused("gone", "the call was ended"))
+        self._begun.exception()  # looked at, whoever waits or not
+        peer, self._peer = self._peer, None
+        if peer is not None:
+            await peer.aclose()
+        await self.session.aclose()
+        current = asyncio.current_task()
+        left = [task for task in self._tasks if task is not current]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.tell({"type": "bye", "reason": self.reason})
+            listener.leave("bye", self.reason)
+        self._on_end(self)
+
+    def spawn(self, work: Any) -> None:
+        """Run something that ends with the call."""
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._guard(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())
+
+    async def _guard(self, work: Any) -> None:
+        try:
+            await work
+        except CallRefused as error:
+            self.tell_error(error.code, error.message)
+        except RealtimeError as error:
+            self.tell_error("refused", str(error))
+        except Exception:
+            logger.exception("a part of call %s failed", self.id)
+
+    async def _pump(self, events: Any) -> None:
+        """Tell the listener of every event."""
+        try:
+            async for event in events:
+                if isinstance(event, (SpeechStarted, SpeechStopped, MessageCommitted)):
+                    self.touch()
+                self.hints.take(event)
+                self.inspector.take(event)
+                told = event_to_dict(event, at=self.at)
+                if told is not None:
+                    self.tell(told)
+                if isinstance(event, SessionEnded):
+                    self.end(f"session_{event.reason}")
+        except RealtimeError as error:
+            self.tell_error("session_failed", str(error))
+        self.end("session_closed")
+
+    async def _keep_time(self) -> None:
+        """End it when it is idle, has lasted too long, or nobody has been there for the grace time."""
+        limits = self._limits
+        while True:
+            now = self._clock.now()
+            if limits.total_seconds is not None and now - self._begun_at >= limits.total_seconds:
+                self.end("time_limit")
+            elif limits.idle_seconds is not None and now - self._active_at >= limits.idle_seconds:
+                self.end("idle")
+            elif self._listener is None and self._peer is None and now - self._alone_since >= limits.grace_seconds:
+                self.end("gone")
+            await self._clock.sleep_until(now + _LOOK_SECONDS)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait."""
+        await self._clock.sleep_until(self._clock.now() + seconds)
+
+    def touch(self) -> None:
+        """Somebody has said or done something."""
+        self._active_at = self._clock.now()
+
+    # -- who listens ----------------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> None:
+        """Tell this listener from now on; the one before is let go."""
+        before, self._listener = self._listener, listener
+        if before is not None:
+            before.leave("replaced", "the call goes on in another place")
+        self.inspector.on = False
+
+    def unlisten(self, listener: Listener) -> None:
+        """This listener has gone; the call waits for its user to come back."""
+        if self._listener is listener:
+            self._listener = None
+            self.inspector.on = False
+            self._alone_since = self._clock.now()
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Tell whoever listens."""
+        if self._listener is not None:
+            self._listener.tell(message)
+
+    def tell_error(self, code: RefusalCode, message: str) -> None:
+        """Tell of something that did not work; the call goes on."""
+        self.tell({"type": "error", "code": code, "message": message})
+
+    # -- what it lets be downloaded -------------------------------------------------------------------------------------
+
+    def file_names(self) -> list[str]:
+        """What can be downloaded now."""
+        return ["context.json"]
+
+    async def read_file(self, name: str) -> tuple[bytes, str]:
+        """A file's bytes and media type.
+
+        Raises:
+            CallRefused: There is none of this name.
+        """
+        if name == "context.json":
+            text = json.dumps(self.session.context.to_dict(), ensure_ascii=False, indent=1)
+            return text.encode("utf-8", "replace"), "application/json"
+        raise CallRefused("gone", "there is no such file")
+
+    # -- what was heard -------------------------------------------------------------------------------------------------
+
+    def played(self, message: Mapping[str, Any]) -> None:
+        """The page says how far it has played the reply."""
+        if self._peer is not None:
+            self._peer.played(message)
+
+    # -- peer connections -----------------------------------------------------------------------------------------------
+
+    async def answer(self, sdp: str, sources: Mapping[str, str]) -> str:
+        """Answer an offer with a new peer connection on the same session; the one before is let go first.
+
+        Raises:
+            CallRefused: The offer cannot be answered, or the call is over.
+        """
+        async with self._joining:
+            if self.over:
+                raise CallRefused("gone", "the call is over")
+            before, self._peer = self._peer, None
+            if before is not None:
+                await before.aclose()
+            peer = Peer(
+                self.session,
+                ice_servers=self.ice_servers,
+                loopback=is_loopback(self.request.address),
+                limits=self._limits,
+                clock=self._clock,
+                on_connected=self._peer_connected,
+                on_lost=self._peer_lost,
+                on_message=self.controls.take,
+            )
+            try:
+                answer = await peer.answer(sdp, sources)
+            except BaseException as error:
+                self._alone_since = self._clock.now()
+                await peer.aclose()
+                if isinstance(error, SessionClosed):
+                    raise CallRefused("gone", "the call is over") from error
+                if isinstance(error, RealtimeError) and not isinstance(error, CallRefused):
+                    raise CallRefused("bad_message", str(error)) from error
+                raise
+            self._peer = peer
+            self.touch()
+            return answer
+
+    async def add_candidate(self, candidate: Mapping[str, Any] | None) -> None:
+        """Take a candidate of the present peer.
+
+        Raises:
+            CallRefused: There are too many.
+        """
+        if self._peer is not None:
+            await self._peer.add_candidate(candidate)
+
+    def _peer_connected(self, peer: Peer) -> None:
+        if peer is self._peer:
+            self.tell({"type": "connected"})
+
+    def _peer_lost(self, peer: Peer, code: RefusalCode, why: str) -> None:
+        """The peer has gone or never came; the call waits for another offer."""
+        if peer is not self._peer:
+            return
+        logger.info("call %s: %s: %s", self.id, code, why)
+        self._peer = None
+        self._alone_since = self._clock.now()
+        self.tell_error(code, why)
+        if not self.over:
+            self.spawn(peer.aclose())
+        if self.hang_up_with_peer:
+            self.end(code)
+
+    def _send_on_channel(self, message: Mapping[str, Any]) -> bool:
+        return self._peer is not None and self._peer.send(message)
+
+
+def _refusal(error: Exception) -> CallRefused:
+    """What a session that did not begin is told as. A provider's own words are for the log, unless they are the user's business."""
+    if isinstance(error, CallRefused):
+        return error
+    if isinstance(error, TimeoutError):
+        return CallRefused("session_failed", f"the model did not answer within {_BEGIN_SECONDS:g} s")
+    if isinstance(error, RealtimeError):
+        return CallRefused("session_failed", str(error))
+    logger.error("a session could not begin", exc_info=error)
+    return CallRefused("session_failed", "the session could not begin")

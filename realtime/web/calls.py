@@ -1,0 +1,154 @@
+"""All calls of one server: how many, which, until when.
+
+Owns: `Calls`: making a call, finding it again, ending all of them. Driven by every way into the room and by the server's
+end. It knows no socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import inspect
+import logging
+from collections.abc import Mapping
+
+from realtime.errors import RealtimeError, UserError
+from realtime.pipelines.clock import Clock
+from realtime.session import RealtimeSession
+from realtime.web.call import Call
+from realtime.web.errors import CallRefused
+from realtime.web.ice import IceServers, resolve_ice_servers
+from realtime.web.options import CallRequest, SessionFactory, WebLimits
+
+__all__ = ["Calls"]
+
+_DRAIN_SECONDS = 30.0
+
+logger = logging.getLogger(__name__)
+
+
+class Calls(Mapping[str, Call]):
+    """The calls in progress, by id."""
+
+    def __init__(
+        self, factory: SessionFactory, *, ice_servers: IceServers | None, limits: WebLimits, clock: Clock
+    ) -> None:
+        """No call yet; see `realtime.web.app`."""
+        self._factory = factory
+        self._ice_servers = ice_servers
+        self._limits = limits
+        self._clock = clock
+        self._calls: dict[str, Call] = {}
+        self._beginning = 0
+        self._draining = False
+        self._empty = asyncio.Event()
+
+    def __getitem__(self, call_id: str) -> Call:
+        """A call in progress."""
+        return self._calls[call_id]
+
+    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+        """The ids."""
+        return iter(self._calls)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._calls)
+
+    @property
+    def draining(self) -> bool:
+        """Whether no new call is taken."""
+        return self._draining
+
+    async def open(self, request: CallRequest, *, base_path: str) -> Call:
+        """Make a session and begin it.
+
+        Raises:
+            CallRefused: There are too many, the application refuses, or the session cannot begin.
+        """
+        if self._draining:
+            raise CallRefused("draining", "the server is about to end; call again soon", retry_seconds=10)
+        if len(self._calls) + self._beginning >= self._limits.max_sessions:
+            raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
+        self._beginning += 1
+        try:
+            session = await self._make(request)
+            servers = await resolve_ice_servers(self._ice_servers, request.address)
+            call = Call(
+                session,
+                request,
+                ice_servers=servers,
+                limits=self._limits,
+                clock=self._clock,
+                base_path=base_path,
+                on_end=self._forget,
+            )
+            self._calls[call.id] = call
+        finally:
+            self._beginning -= 1
+        logger.info("call %s begins (%d in progress)", call.id, len(self._calls))
+        await call.begin()
+        return call
+
+    async def _make(self, request: CallRequest) -> RealtimeSession:
+        try:
+            made = self._factory(request)
+            return await made if inspect.isawaitable(made) else made
+        except CallRefused:
+            raise
+        except UserError as error:
+            raise CallRefused("refused", str(error)) from error
+        except RealtimeError as error:
+            raise CallRefused("session_failed", str(error)) from error
+        except Exception as error:
+            logger.exception("the session factory failed")
+            raise CallRefused("session_failed", "the session could not be made") from error
+
+    def find(self, call_id: object, secret: object) -> Call:
+        """A call in progress, for who knows its secret (in constant time).
+
+        Raises:
+            CallRefused: `gone`: there is no such call, or the secret is another.
+        """
+        call = self._calls.get(call_id) if isinstance(call_id, str) else None
+        given = secret.encode() if isinstance(secret, str) else b""
+        right = hmac.compare_digest(given, call.secret.encode() if call is not None else b"-")
+        if call is None or not right or call.over:
+            raise CallRefused("gone", "there is no such call any more")
+        return call
+
+    def with_key(self, call_id: str, key: str) -> Call | None:
+        """A call in progress, for who knows the key of its pictures and files."""
+        call = self._calls.get(call_id)
+        right = hmac.compare_digest(key.encode(), call.key.encode() if call is not None else b"-")
+        return call if right else None
+
+    def _forget(self, call: Call) -> None:
+        self._calls.pop(call.id, None)
+        logger.info("call %s is over (%s; %d in progress)", call.id, call.reason, len(self._calls))
+        if not self._calls:
+            self._empty.set()
+
+    async def drain(self, seconds: float = _DRAIN_SECONDS) -> None:
+        """Take no new calls, tell those in progress, wait for their ends, then end the rest.
+
+        Args:
+            seconds: How long calls may go on.
+        """
+        self._draining = True
+        for call in list(self._calls.values()):
+            call.tell({"type": "draining", "seconds": seconds})
+        deadline = self._clock.now() + seconds
+        while self._calls and self._clock.now() < deadline:
+            self._empty.clear()
+            timer = self._clock.call_at(deadline, self._empty.set)
+            try:
+                await self._empty.wait()
+            finally:
+                timer.cancel()
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every call and take no new one. Within a few seconds; idempotent."""
+        self._draining = True
+        await asyncio.gather(*(call.aclose("server_ended") for call in list(self._calls.values())))

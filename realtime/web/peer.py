@@ -1,0 +1,293 @@
+"""One peer connection of a call: joined, watched, let go.
+
+Owns: `Peer`: the aiortc peer connection that answers one offer, its deadline, its watch and its end. Driven by
+`realtime.web.call`. It decides nothing about the call: it says that the peer is connected, or why it is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from aiortc import RTCBundlePolicy, RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCSessionDescription
+from aiortc.sdp import candidate_from_sdp
+
+from realtime.errors import RealtimeError
+from realtime.pipelines.clock import Clock
+from realtime.session import RealtimeSession
+from realtime.web.errors import CallRefused, RefusalCode
+from realtime.web.ice import IceServer
+from realtime.web.options import WebLimits
+from realtime.web.transport import Heartbeat, offer_loopback
+
+__all__ = ["CHANNEL_LABEL", "Peer"]
+
+CHANNEL_LABEL = "realtime"
+"""The label of the data channel between page and server."""
+_CLOSE_SECONDS = 2.0
+"""How long a peer connection may take to close (field case B47)."""
+_LOOK_SECONDS = 0.5
+_MAX_CHANNEL_BUFFER = 64 * 1024
+"""Bytes that may wait on the data channel; hints beyond it are left out."""
+
+logger = logging.getLogger(__name__)
+
+
+class Peer:
+    """One aiortc peer connection, on the answering side."""
+
+    def __init__(
+        self,
+        session: RealtimeSession,
+        *,
+        ice_servers: tuple[IceServer, ...],
+        loopback: bool,
+        limits: WebLimits,
+        clock: Clock,
+        on_connected: Callable[[Peer], None],
+        on_lost: Callable[[Peer, RefusalCode, str], None],
+        on_message: Callable[[dict[str, Any]], None],
+    ) -> None:
+        """Make it; nothing is sent before `answer`.
+
+        Args:
+            session: What it will be attached to.
+            ice_servers: STUN and TURN servers.
+            loopback: Also be reached at 127.0.0.1.
+            limits: Deadlines.
+            clock: For the deadlines.
+            on_connected: Called once media can flow.
+            on_lost: Called once, with the reason, if the peer has gone or never came.
+            on_message: Called with each message of the data channel.
+        """
+        self._session = session
+        self._limits = limits
+        self._clock = clock
+        self._loopback = loopback
+        self._on_connected = on_connected
+        self._on_lost = on_lost
+        self._on_message = on_message
+        self._candidates = 0
+        self._over = False
+        self._attached = False
+        self._connected = False
+        self._channel: Any = None
+        self._watching: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._heartbeat: Heartbeat | None = None
+        servers = [
+            RTCIceServer(urls=list(each.urls), username=each.username or None, credential=each.credential or None)
+            for each in ice_servers
+        ]
+        self.pc = RTCPeerConnection(RTCConfiguration(iceServers=servers, bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
+        self.pc.on("connectionstatechange", self._changed.set)
+        self.pc.on("datachannel", self._take_channel)
+
+    # -- joining --------------------------------------------------------------------------------------------------------
+
+    async def answer(self, sdp: str, sources: Mapping[str, str]) -> str:
+        """Answer an offer, with all of our candidates in the answer, and begin to watch.
+
+        Args:
+            sdp: The offer.
+            sources: Names of its tracks by media section.
+
+        Raises:
+            CallRefused: It cannot be understood, or has nothing in common with us.
+        """
+        pc = self.pc
+        try:
+            await pc.setRemoteDescription(RTCSessionDescription(sdp=sdp, type="offer"))
+            if len(pc.getTransceivers()) > self._limits.max_sources:
+                raise CallRefused("bad_message", f"at most {self._limits.max_sources} tracks may be offered")
+            self._session.attach(pc, sources=sources)
+            self._attached = True
+            if self._loopback:
+                offer_loopback(pc)
+            await pc.setLocalDescription(await pc.createAnswer())
+        except (CallRefused, RealtimeError):
+            raise
+        except Exception as error:  # aiortc's parser raises whatever its input makes it
+            logger.debug("an offer could not be answered", exc_info=True)
+            raise CallRefused("bad_message", f"the offer cannot be answered: {_brief(error)}") from error
+        self._heartbeat = Heartbeat(pc, self._clock)
+        self._watching = asyncio.get_running_loop().create_task(self._watch(), name="realtime.web peer")
+        return pc.localDescription.sdp
+
+    async def add_candidate(self, given: Mapping[str, Any] | None) -> None:
+        """Take a candidate of the other side; None: there are no more. One that cannot be read is left out.
+
+        Raises:
+            CallRefused: There are too many.
+        """
+        self._candidates += 1
+        if self._candidates > self._limits.max_candidates:
+            raise CallRefused("too_large", f"more than {self._limits.max_candidates} candidates")
+        if self._over or self.pc.remoteDescription is None:
+            return
+        line = str((given or {}).get("candidate") or "")
+        try:
+            if not line:
+                await self.pc.addIceCandidate(None)
+                return
+            assert given is not None
+            candidate = candidate_from_sdp(line.removeprefix("a=").removeprefix("candidate:"))
+            mid, index = given.get("sdpMid"), given.get("sdpMLineIndex")
+            candidate.sdpMid = str(mid) if mid is not None else None
+            candidate.sdpMLineIndex = index if isinstance(index, int) else None
+            if candidate.sdpMid is None and candidate.sdpMLineIndex is None:
+                candidate.sdpMLineIndex = 0
+            await self.pc.addIceCandidate(candidate)
+        except Exception:
+            logger.debug("a candidate was left out", exc_info=True)
+
+    # -- the data channel -----------------------------------------------------------------------------------------------
+
+    def send(self, message: Mapping[str, Any]) -> bool:
+        """Say something on the data channel; False if it is not open or does not keep up."""
+        channel = self._channel
+        if channel is None or channel.readyState != "open" or channel.bufferedAmount > _MAX_CHANNEL_BUFFER:
+            return False
+        try:
+            channel.send(json.dumps(message, ensure_ascii=False))
+        except Exception:  # aiortc raises ConnectionError, InvalidStateError …; a hint is never worth a fault (B48)
+            logger.debug("a data channel message was not sent", exc_info=True)
+            return False
+        return True
+
+    def _take_channel(self, channel: Any) -> None:
+        if channel.label != CHANNEL_LABEL or self._channel is not None:
+            return
+        self._channel = channel
+        channel.on("message", self._take_message)
+
+    def _take_message(self, data: str | bytes) -> None:
+        if self._over or not isinstance(data, str) or len(data) > self._limits.max_message_bytes:
+            return
+        try:
+            message: object = json.loads(data)
+        except ValueError:
+            return
+        if isinstance(message, dict):
+            self._on_message(cast("dict[str, Any]", message))
+
+    # -- what was heard -------------------------------------------------------------------------------------------------
+
+    def played(self, message: Mapping[str, Any]) -> None:
+        """The page says how far it has played the reply."""
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Packets, for the inspector."""
+        return {}
+
+    @property
+    def remote_sdp(self) -> str:
+        """The offer."""
+        return self.pc.remoteDescription.sdp if self.pc.remoteDescription is not None else ""
+
+    # -- the watch ------------------------------------------------------------------------------------------------------
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long nothing has been heard of the other side."""
+        return 0.0 if self._heartbeat is None else self._heartbeat.quiet_seconds
+
+    @property
+    def connected(self) -> bool:
+        """Whether media can flow."""
+        return self._connected and not self._over
+
+    async def _watch(self) -> None:
+        """Wait for the connection until its deadline; then listen for signs of life."""
+        deadline = self._clock.now() + self._limits.connect_seconds
+        assert self._heartbeat is not None
+        while not self._over:
+            state = self.pc.connectionState
+            if state in ("closed", "failed"):
+                self._lose(*self._why(state))
+                return
+            now = self._clock.now()
+            if state == "connected" and not self._connected:
+                self._connected = True
+                self._heartbeat.begin()
+                self._on_connected(self)
+            if not self._connected and now >= deadline:
+                self._lose("connect_timeout", self._what_is_missing())
+                return
+            if self._connected:
+                await self._heartbeat.look()
+                if self._heartbeat.quiet_seconds >= self._limits.vanish_seconds:
+                    self._lose("peer_lost", f"nothing was heard for {self._limits.vanish_seconds:g} s")
+                    return
+            await self._pause(min(_LOOK_SECONDS, self._limits.vanish_seconds / 4))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, or until the connection's state changes."""
+        self._changed.clear()
+        timer = self._clock.call_at(self._clock.now() + seconds, self._changed.set)
+        try:
+            await self._changed.wait()
+        finally:
+            timer.cancel()
+
+    def _why(self, state: str) -> tuple[RefusalCode, str]:
+        if self._connected:
+            return "peer_lost", "the other side has hung up" if state == "closed" else "the connection failed"
+        return "connect_failed", self._what_is_missing()
+
+    def _what_is_missing(self) -> str:
+        """Which step of getting connected was not done."""
+        ice = self.pc.iceConnectionState
+        if ice != "completed":
+            ours, theirs = _candidate_counts(self.pc)
+            return (
+                f"ICE found no way between the two sides (state {ice}; {ours} candidates of the server, {theirs} of the"
+                " caller); a TURN server may be needed"
+            )
+        return "the DTLS handshake was not completed: the caller's packets arrive, its certificate did not"
+
+    def _lose(self, code: RefusalCode, why: str) -> None:
+        if not self._over:
+            self._over = True
+            self._on_lost(self, code, why)
+
+    # -- the end --------------------------------------------------------------------------------------------------------
+
+    async def aclose(self) -> None:
+        """Let the session go on without it, then close it; within about two seconds. Idempotent."""
+        self._over = True
+        watching, self._watching = self._watching, None
+        if watching is not None and watching is not asyncio.current_task():
+            watching.cancel()
+            await asyncio.wait([watching])
+        if self._heartbeat is not None:
+            await self._heartbeat.aclose()
+        if self._attached:
+            self._attached = False
+            with contextlib.suppress(RealtimeError):
+                await self._session.detach(self.pc)
+        closing = asyncio.get_running_loop().create_task(self.pc.close(), name="realtime.web closing a peer")
+        _, late = await asyncio.wait([closing], timeout=_CLOSE_SECONDS)
+        if late:
+            logger.warning("a peer connection did not close within %g s", _CLOSE_SECONDS)
+            closing.cancel()
+            await asyncio.wait([closing], timeout=_CLOSE_SECONDS)
+        elif not closing.cancelled() and closing.exception() is not None:
+            logger.debug("closing a peer connection failed", exc_info=closing.exception())
+
+
+def _candidate_counts(pc: RTCPeerConnection) -> tuple[int, int]:
+    """How many candidates each side has told."""
+    ours = pc.localDescription.sdp.count("a=candidate:") if pc.localDescription else 0
+    transports = {each.receiver.transport.transport for each in pc.getTransceivers()}
+    return ours, sum(len(each.getRemoteCandidates()) for each in transports)
+
+
+def _brief(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:120]}" if text else type(error).__name__

@@ -1,0 +1,321 @@
+"""`realtime serve`: the page and the bot on one port.
+
+Owns: the command's options, the server process's life (bind, load the model, serve, drain, end) and the one model that all
+calls share. Driven by the command line. What a call is, is the room's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import secrets
+import signal
+import socket
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from realtime.chat.window import ContextWindow
+from realtime.core.settings import FrameSampling, TurnDetection
+from realtime.errors import LinkLost, MissingExtraError, UserError
+from realtime.models.base import RealtimeModel
+from realtime.models.local import LocalRealtime
+from realtime.models.resolve import resolve
+from realtime.session import RealtimeSession
+from realtime.web.ice import IceServer, environment_ice_servers, is_loopback
+from realtime.web.options import CallRequest, WebLimits
+
+__all__ = ["DEFAULT_INSTRUCTIONS", "ServeOptions", "main", "parse_options", "serve"]
+
+DEFAULT_INSTRUCTIONS = (
+    "You talk with the user and see the user's camera and screen. Answer in one or two short sentences, in plain words."
+)
+_KEEP_ALIVE_SECONDS = 5
+_LAST_SECONDS = 3
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """What `realtime serve` was asked."""
+
+    model: str = "local"
+    """As `RealtimeSession` takes it."""
+    host: str = "127.0.0.1"
+    """Where it listens; this machine only, by default."""
+    port: int = 8800
+    """0: any free one."""
+    token: str | None = None
+    """What callers have to know; made up where others than this machine can call."""
+    origins: tuple[str, ...] = ()
+    """Origins of pages besides our own."""
+    instructions: str = DEFAULT_INSTRUCTIONS
+    """What the model is told about its part."""
+    max_sessions: int = 8
+    """Calls at one time."""
+    max_tokens: int | None = 8_000
+    """Of the context window."""
+    push_to_talk: bool = False
+    """The user says when a turn is over, instead of a voice activity detector."""
+    record: Path | None = None
+    """A folder for recordings of calls (`RealtimeSession.record`); None: none."""
+    stun: tuple[str, ...] = ()
+    """STUN URLs; none: those of the environment."""
+    idle_seconds: float | None = 900.0
+    """See `WebLimits`."""
+    total_seconds: float | None = 7_200.0
+    """See `WebLimits`."""
+    drain_seconds: float = 30.0
+    """How long calls may go on after SIGTERM."""
+    ssl_certfile: Path | None = None
+    """For https: other machines' browsers give no microphone to a page without it."""
+    ssl_keyfile: Path | None = None
+    """For https."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Leave with exit code 2 and one line."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parse_options(arguments: Sequence[str]) -> ServeOptions:
+    """Read a command line."""
+    parser = _Parser(
+        prog="realtime serve",
+        description="Serves a page that you talk to, show things to, and see the model's context in; the bot is on the"
+        " same port. Offline with the local model. Ctrl-C or SIGTERM lets calls end first; twice ends at once.",
+    )
+    defaults = ServeOptions()
+    add = parser.add_argument
+    add("--model", default=defaults.model, metavar="MODEL",
+        help="local (default), openai:…, gemini:…, xai:…, azure:…, ws://host:port/v1/realtime")  # fmt: skip
+    add("--host", default=defaults.host, help="where to listen (default: this machine only)")
+    add("--port", type=int, default=defaults.port, help="0: any free one (default: 8800)")
+    add("--token", help="what callers have to know (made up where others than this machine can call)")
+    add("--origin", action="append", default=[], dest="origins", metavar="URL",
+        help="a page of this origin may call too; may be given several times")  # fmt: skip
+    add("--instructions", default=defaults.instructions, metavar="TEXT", help="what the model is told about its part")
+    add("--max-sessions", type=int, default=defaults.max_sessions, metavar="N", help="calls at one time (default: 8)")
+    add("--max-tokens", type=_count_or_any, default=defaults.max_tokens, metavar="N",
+        help="bound of the context window, or any (default: 8000)")  # fmt: skip
+    add("--push-to-talk", action="store_true", help="the user says when a turn is over")
+    add("--record", type=Path, metavar="DIR", help="write a recording of each call into this folder")
+    add("--stun", action="append", default=[], metavar="URL",
+        help="a STUN server (default: REALTIME_STUN_URLS and REALTIME_TURN_URLS, else none)")  # fmt: skip
+    add("--idle-seconds", type=_seconds_or_any, default=defaults.idle_seconds, metavar="S",
+        help="end a call in which nobody says anything, or any (default: 900)")  # fmt: skip
+    add("--total-seconds", type=_seconds_or_any, default=defaults.total_seconds, metavar="S",
+        help="end a call that lasts so long, or any (default: 7200)")  # fmt: skip
+    add("--drain-seconds", type=float, default=defaults.drain_seconds, metavar="S",
+        help="how long calls may go on after SIGTERM (default: 30)")  # fmt: skip
+    add("--ssl-certfile", type=Path, metavar="FILE", help="for https")
+    add("--ssl-keyfile", type=Path, metavar="FILE", help="for https")
+    given = vars(parser.parse_args(list(arguments)))
+    given["origins"], given["stun"] = tuple(given["origins"]), tuple(given["stun"])
+    return ServeOptions(**given)
+
+
+def _count_or_any(text: str) -> int | None:
+    return None if text == "any" else int(text)
+
+
+def _seconds_or_any(text: str) -> float | None:
+    return None if text == "any" else float(text)
+
+
+_count_or_any.__name__ = _seconds_or_any.__name__ = "number (or 'any')"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; gives its exit code.
+
+    Raises:
+        UserError: What was asked cannot be.
+        OSError: The port is taken.
+    """
+    options = parse_options(arguments)
+    return asyncio.run(serve(options))
+
+
+async def serve(options: ServeOptions) -> int:
+    """Serve until a signal ends it; gives the exit code.
+
+    Raises:
+        UserError: What was asked cannot be.
+        LinkLost: The model cannot be reached.
+        OSError: The port is taken.
+    """
+    try:
+        import uvicorn  # noqa: PLC0415  (an extra)
+
+        from realtime.web.application import app  # noqa: PLC0415  (an extra)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("realtime serve", extra="web", package=str(error.name)) from error
+
+    shared = _SharedModel(options.model)
+    token = options.token
+    if token is None and not is_loopback(options.host):
+        token = secrets.token_urlsafe(16)
+    limits = WebLimits(
+        max_sessions=options.max_sessions, idle_seconds=options.idle_seconds, total_seconds=options.total_seconds
+    )
+    servers = [IceServer(urls=options.stun)] if options.stun else environment_ice_servers()
+    factory = _Factory(options, shared.model)
+    bot = app(
+        factory, token=token, origins=options.origins, ice_servers=servers, limits=limits, model_name=options.model
+    )
+    listening = _bind(options)
+    with listening:
+        await shared.load()
+        config = uvicorn.Config(
+            bot,
+            ws="websockets-sansio",
+            ws_max_size=limits.max_message_bytes,
+            ws_max_queue=32,
+            ws_per_message_deflate=False,
+            h11_max_incomplete_event_size=64 * 1024,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_LAST_SECONDS,
+            server_header=False,
+            access_log=False,
+            log_level="warning",
+            ssl_certfile=options.ssl_certfile,
+            ssl_keyfile=options.ssl_keyfile,
+        )
+        server = _Server(config)
+        print(_greeting(options, listening.getsockname()[1], token), flush=True)  # noqa: T201
+        try:
+            with _ending(server, lambda: bot.drain(options.drain_seconds)):
+                await server.serve(sockets=[listening])
+        finally:
+            await bot.aclose()
+            await shared.aclose()
+    return 0
+
+
+class _Factory:
+    """Makes the session of each call."""
+
+    def __init__(self, options: ServeOptions, model: RealtimeModel) -> None:
+        self._options = options
+        self._model = model
+        if options.record is not None:
+            options.record.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, request: CallRequest) -> RealtimeSession:
+        options = self._options
+        session = RealtimeSession(
+            self._model,
+            instructions=options.instructions,
+            window=ContextWindow(max_tokens=options.max_tokens),
+            sampling=FrameSampling(),
+            turn_detection=TurnDetection(mode="manual") if options.push_to_talk else None,
+        )
+        if options.record is not None:
+            session.record(options.record / f"call-{secrets.token_hex(6)}.rec")
+        return session
+
+
+class _SharedModel:
+    """The one model of all calls. A local one is started before the first call and stays until the last."""
+
+    def __init__(self, name: str) -> None:
+        self._lasting = _LastingLocal() if name == "local" else None
+        self.model: RealtimeModel = self._lasting or resolve(name)
+
+    async def load(self) -> None:
+        """Start a local model, so that the first call does not wait for it."""
+        if self._lasting is not None:
+            try:
+                transport = await self._lasting.open()
+            except LinkLost as error:
+                raise UserError(f"the local model cannot be reached: {error}") from error
+            await transport.aclose()
+
+    async def aclose(self) -> None:
+        """Let it go."""
+        if self._lasting is not None:
+            await self._lasting.end()
+
+
+class _LastingLocal(LocalRealtime):
+    """A local model that outlives its sessions."""
+
+    async def aclose(self) -> None:
+        """A session is over; the next one will want it."""
+
+    async def end(self) -> None:
+        """No more sessions."""
+        await super().aclose()
+
+
+def _bind(options: ServeOptions) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    return socket.create_server((options.host, options.port), family=family, backlog=128)
+
+
+def _greeting(options: ServeOptions, port: int, token: str | None) -> str:
+    scheme = "https" if options.ssl_certfile is not None else "http"
+    host = options.host
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        if address.is_unspecified:
+            host = socket.gethostname()
+        elif address.version == 6:
+            host = f"[{host}]"
+    url = f"{scheme}://{host}:{port}/" + (f"#token={token}" if token else "")
+    return f"realtime serve: open {url}   (model {options.model}; Ctrl-C ends it)"
+
+
+@contextlib.contextmanager
+def _ending(server: Any, drain: Any) -> Generator[None]:
+    """The first SIGINT or SIGTERM drains and ends; the second ends at once."""
+    loop = asyncio.get_running_loop()
+    draining: list[asyncio.Task[None]] = []
+
+    async def leave() -> None:
+        await drain()
+        server.should_exit = True
+
+    def ask() -> None:
+        if draining:
+            server.should_exit = True
+            server.force_exit = True
+            return
+        draining.append(loop.create_task(leave(), name="realtime serve draining"))
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for each in signals:
+        with contextlib.suppress(NotImplementedError):  # Windows has none
+            loop.add_signal_handler(each, ask)
+    try:
+        yield
+    finally:
+        for each in signals:
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(each)
+        for task in draining:
+            task.cancel()
+
+
+def _make_server_class() -> Any:
+    import uvicorn  # noqa: PLC0415  (an extra)
+
+    class Server(uvicorn.Server):
+        """A server that leaves signals to us."""
+
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield
+
+    return Server
+
+
+def _Server(config: Any) -> Any:  # noqa: N802
+    return _make_server_class()(config)

@@ -1,0 +1,236 @@
+"""The signalling websocket: one, as long as the call (docs/web-protocol.md).
+
+Owns: reading and checking its messages, the bounded queue of what is sent, and the close. Driven by the server. What a
+message means is the call's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, cast
+
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from realtime.errors import RealtimeError
+from realtime.pipelines.channel import Channel, ChannelClosed
+from realtime.web.call import Call
+from realtime.web.errors import CallRefused
+from realtime.web.http import call_request, websocket_token
+from realtime.web.state import WebState
+
+__all__ = ["serve_websocket"]
+
+_WAITING_BYTES = 4 * 1024 * 1024
+"""What may wait for one page; the oldest is dropped beyond, and the page is told."""
+_HELLO_SECONDS = 10.0
+_CLOSE_REFUSED = 4_400
+_CLOSE_DONE = 1_000
+
+logger = logging.getLogger(__name__)
+
+
+async def serve_websocket(websocket: WebSocket, state: WebState) -> None:
+    """Hold one signalling connection, from its handshake to its close."""
+    try:
+        state.guard.check_origin(websocket.headers)
+        state.guard.check_rate(_address(websocket))
+    except CallRefused as error:
+        await websocket.accept()
+        await _refuse(websocket, error)
+        return
+    await websocket.accept()
+    await _Connection(websocket, state).run()
+
+
+class _Connection:
+    """One websocket."""
+
+    def __init__(self, websocket: WebSocket, state: WebState) -> None:
+        self._websocket = websocket
+        self._state = state
+        self._limits = state.limits
+        self._outgoing: Channel[str] = Channel(_WAITING_BYTES, "drop_oldest", weigh=len)
+        self._call: Call | None = None
+        self._said_bye = False
+        self._left = False
+
+    # -- as a listener --------------------------------------------------------------------------------------------------
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Send a message soon."""
+        with contextlib.suppress(ChannelClosed):
+            self._outgoing.send_nowait(json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+
+    def leave(self, code: str, message: str) -> None:
+        """The call is over, or another page has it."""
+        if not self._left:
+            self._left = True
+            if code == "replaced":
+                self.tell({"type": "error", "code": "gone", "message": message})
+            self._outgoing.close()
+
+    # -- the connection -------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        writing = asyncio.get_running_loop().create_task(self._write(), name="realtime.web websocket")
+        reading = asyncio.get_running_loop().create_task(self._read(), name="realtime.web websocket")
+        try:
+            done, _ = await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
+            if reading in done and writing not in done:  # what is left to be said is said
+                self._outgoing.close()
+                await asyncio.wait([writing], timeout=2)
+        finally:
+            self._outgoing.close()
+            for task in (reading, writing):
+                task.cancel()
+            await asyncio.wait([reading, writing])
+            if self._call is not None:
+                self._call.unlisten(self)
+                if self._said_bye:
+                    self._call.end("bye")
+            if self._websocket.application_state is not WebSocketState.DISCONNECTED:
+                with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
+                    await self._websocket.close(_CLOSE_DONE)
+
+    async def _write(self) -> None:
+        with contextlib.suppress(ChannelClosed, WebSocketDisconnect, RuntimeError, OSError):
+            while True:
+                await self._websocket.send_text(await self._outgoing.receive())
+
+    async def _read(self) -> None:
+        try:
+            async with asyncio.timeout(_HELLO_SECONDS):
+                hello = await self._receive()
+            if hello is None:
+                return
+            await self._greet(hello)
+            while True:
+                message = await self._receive()
+                if message is None or not await self._take(message):
+                    return
+        except CallRefused as error:
+            self.tell({"type": "error", "code": error.code, "message": error.message, "fatal": True})
+        except TimeoutError:
+            self.tell({"type": "error", "code": "bad_message", "message": "hello must come first", "fatal": True})
+
+    async def _receive(self) -> dict[str, Any] | None:
+        """The next message; None at the end.
+
+        Raises:
+            CallRefused: It is none.
+        """
+        try:
+            event = await self._websocket.receive()
+        except (RuntimeError, WebSocketDisconnect):
+            return None
+        if event["type"] != "websocket.receive":
+            return None
+        text = event.get("text")
+        if not isinstance(text, str):
+            raise CallRefused("bad_message", "messages are JSON text")
+        if len(text) > self._limits.max_message_bytes:
+            raise CallRefused("too_large", f"a message may have at most {self._limits.max_message_bytes} bytes")
+        try:
+            message: object = json.loads(text)
+        except (ValueError, RecursionError):
+            raise CallRefused("bad_message", "messages are JSON") from None
+        if not isinstance(message, dict):
+            raise CallRefused("bad_message", "messages are JSON objects")
+        return cast("dict[str, Any]", message)
+
+    async def _greet(self, hello: dict[str, Any]) -> None:
+        """Begin a call, or come back to one."""
+        if hello.get("type") != "hello":
+            raise CallRefused("bad_message", "hello must come first")
+        subject = await self._state.guard.check_token(websocket_token(self._websocket, hello))
+        if hello.get("call") is not None:
+            call = self._state.calls.find(hello.get("call"), hello.get("secret"))
+        else:
+            request = call_request(self._websocket, subject)
+            call = await self._state.calls.open(request, base_path=self._state.base_path(self._websocket))
+        self._call = call
+        call.listen(self)
+        self.tell(welcome(call, self._limits.max_sources))
+
+    async def _take(self, message: dict[str, Any]) -> bool:
+        """Do what a message asks for; False: it was the last."""
+        call = self._call
+        assert call is not None
+        if call.over:
+            return False
+        if not call.controls.admit():
+            return True
+        match message.get("type"):
+            case "offer":
+                await self._answer(call, message)
+            case "candidate":
+                candidate = message.get("candidate")
+                given = cast("dict[str, Any]", candidate) if isinstance(candidate, dict) else None
+                await call.add_candidate(given)
+            case "bye":
+                self._said_bye = True
+                return False
+            case _:
+                call.controls.perform(message)
+        return True
+
+    async def _answer(self, call: Call, message: dict[str, Any]) -> None:
+        try:
+            self._state.guard.check_rate(_address(self._websocket))
+            sdp, sources = read_offer(message, self._limits.max_sdp_bytes)
+            self.tell({"type": "answer", "sdp": await call.answer(sdp, sources)})
+        except CallRefused as error:
+            self.tell({"type": "error", "code": error.code, "message": error.message})
+        except RealtimeError as error:
+            self.tell({"type": "error", "code": "bad_message", "message": str(error)})
+
+
+def welcome(call: Call, max_sources: int) -> dict[str, Any]:
+    """The first message of a call."""
+    capabilities = call.session.capabilities
+    return {
+        "type": "welcome",
+        "call": call.id,
+        "secret": call.secret,
+        "ice_servers": [server.to_dict() for server in call.ice_servers],
+        "model": capabilities.model,
+        "input": {"audio": capabilities.supports_audio_input, "video": capabilities.supports_image_input},
+        "sources_max": max_sources,
+        "push_to_talk": call.session.settings.turn_detection.mode == "manual",
+    }
+
+
+def read_offer(message: Mapping[str, Any], max_bytes: int) -> tuple[str, dict[str, str]]:
+    """The SDP and the names of an offer.
+
+    Raises:
+        CallRefused: They are none.
+    """
+    sdp, sources = message.get("sdp"), message.get("sources") or {}
+    if not isinstance(sdp, str) or not sdp.startswith("v=0"):
+        raise CallRefused("bad_message", "offer.sdp must be a session description")
+    if len(sdp) > max_bytes:
+        raise CallRefused("too_large", f"an offer may have at most {max_bytes} bytes")
+    if not isinstance(sources, dict):
+        raise CallRefused("bad_message", "offer.sources must be {mid: name}")
+    named = cast("dict[Any, Any]", sources)
+    for name in named.values():
+        if not isinstance(name, str) or not name or len(name) > 40 or not name.isprintable():
+            raise CallRefused("bad_message", "the name of a source must be 1 to 40 printable characters")
+    return sdp, {str(mid): name for mid, name in named.items()}
+
+
+def _address(websocket: WebSocket) -> str:
+    return websocket.client.host if websocket.client else ""
+
+
+async def _refuse(websocket: WebSocket, error: CallRefused) -> None:
+    with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
+        await websocket.send_text(
+            json.dumps({"type": "error", "code": error.code, "message": error.message, "fatal": True})
+        )
+        await websocket.close(_CLOSE_REFUSED, error.code)

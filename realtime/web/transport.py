@@ -1,0 +1,102 @@
+"""What aiortc's public interface does not tell of a transport, asked in one place.
+
+Owns: `offer_loopback` (a candidate at 127.0.0.1, which aioice leaves out and has no setting for) and `Heartbeat` (when
+something was last heard of the other side). Driven by `realtime.web.peer`. The only module of the room that knows private
+names of aiortc and aioice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from aiortc import RTCPeerConnection
+
+from realtime.pipelines.clock import Clock
+
+__all__ = ["Heartbeat", "offer_loopback"]
+
+_LOOPBACK = "127.0.0.1"
+_ASK_AFTER_SECONDS = 1.5
+"""A peer that has been quiet for so long is asked whether it is there."""
+
+
+def _transports(pc: RTCPeerConnection) -> list[Any]:
+    """The DTLS transports of a peer connection, each once."""
+    found: list[Any] = [each.receiver.transport for each in pc.getTransceivers()]
+    if pc.sctp is not None:
+        found.append(pc.sctp.transport)
+    return list(dict.fromkeys(found))
+
+
+def offer_loopback(pc: RTCPeerConnection) -> None:
+    """Let a peer connection that has not gathered yet be reached at 127.0.0.1 too. No other one is touched."""
+    for dtls in _transports(pc):
+        connection: Any = dtls.transport.iceGatherer._connection  # noqa: SLF001
+        gather = connection.get_component_candidates
+
+        def with_loopback(component: int, addresses: list[str], *rest: Any, gather: Any = gather, **more: Any) -> Any:
+            return gather(component, [*addresses, _LOOPBACK], *rest, **more)
+
+        connection.get_component_candidates = with_loopback
+
+
+class Heartbeat:
+    """When something was last heard of the other side.
+
+    Media, RTCP and data count by themselves. When none has come for a while the other side is asked with a STUN request,
+    which every ICE agent answers: one that only listens is not taken for gone.
+    """
+
+    def __init__(self, pc: RTCPeerConnection, clock: Clock) -> None:
+        """Take a peer connection that has its transports."""
+        self._pc = pc
+        self._clock = clock
+        self._heard_at = clock.now()
+        self._bytes = -1
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long nothing has been heard."""
+        return self._clock.now() - self._heard_at
+
+    def begin(self) -> None:
+        """It is connected: heard just now."""
+        self._heard_at = self._clock.now()
+
+    async def look(self) -> None:
+        """Compare what has come with what had; ask, if nothing has for a while. Cheap; twice a second."""
+        received = 0
+        for dtls in _transports(self._pc):
+            report: dict[str, Any] = dtls._get_stats()  # noqa: SLF001
+            received += sum(getattr(each, "bytesReceived", 0) for each in report.values())
+        if received != self._bytes:
+            self._bytes = received
+            self._heard_at = self._clock.now()
+        elif self.quiet_seconds >= _ASK_AFTER_SECONDS and (self._asking is None or self._asking.done()):
+            self._asking = asyncio.get_running_loop().create_task(self._ask(), name="realtime.web asking a peer")
+
+    async def _ask(self) -> None:
+        """Send one STUN request on each pair in use. No answer is an answer too."""
+        for dtls in _transports(self._pc):
+            connection: Any = dtls.transport.iceGatherer._connection  # noqa: SLF001
+            password = connection.remote_password
+            for pair in list(connection._nominated.values()):  # noqa: SLF001
+                try:
+                    await pair.protocol.request(
+                        connection.build_request(pair, nominate=False),
+                        pair.remote_addr,
+                        integrity_key=password.encode(),
+                        retransmissions=0,
+                    )
+                except Exception:  # noqa: S112  (no answer, or the socket has gone: both mean that nothing was heard)
+                    continue
+                self._heard_at = self._clock.now()
+
+    async def aclose(self) -> None:
+        """Ask no more."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait([asking])

@@ -1,0 +1,165 @@
+"""WHIP (RFC 9725): standard senders, such as OBS and GStreamer, call with one POST.
+
+Owns: ``/whip`` and ``/whip/{id}``: POST an offer, PATCH candidates, DELETE the call, OPTIONS. Driven by the server. The id in
+the address is the call's secret: who knows it may end the call, as the RFC has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from realtime.web.call import Call
+from realtime.web.errors import CallRefused
+from realtime.web.guard import bearer
+from realtime.web.http import call_request, read_body, refusal, remote_address
+from realtime.web.ice import IceServer, resolve_ice_servers
+from realtime.web.state import WebState
+
+__all__ = ["routes"]
+
+_SDP: Final = "application/sdp"
+_FRAGMENT: Final = "application/trickle-ice-sdpfrag"
+
+
+def routes(state: WebState) -> list[Route]:
+    """The endpoints."""
+
+    def guarded(endpoint: Callable[[Request, WebState], Any]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            try:
+                state.guard.check_origin(request.headers)
+                response: Response = await endpoint(request, state)
+                return response
+            except CallRefused as error:
+                return refusal(error)
+
+        return answer
+
+    return [
+        Route("/whip", guarded(_publish), methods=["POST"]),
+        Route("/whip", guarded(_options), methods=["OPTIONS"]),
+        Route("/whip/{secret}", guarded(_trickle), methods=["PATCH"]),
+        Route("/whip/{secret}", guarded(_end), methods=["DELETE"]),
+        Route("/whip/{secret}", guarded(_options), methods=["OPTIONS"]),
+    ]
+
+
+async def _publish(request: Request, state: WebState) -> Response:
+    """POST: begin a call; 201 with the answer and the address of the call."""
+    state.guard.check_rate(remote_address(request))
+    subject = await state.guard.check_token(bearer(request.headers))
+    _check_type(request, _SDP)
+    offer = (await read_body(request, state.limits.max_sdp_bytes)).decode("utf-8", "replace")
+    if not offer.startswith("v=0"):
+        raise CallRefused("bad_message", "the body must be a session description")
+    call = await state.calls.open(call_request(request, subject), base_path=state.base_path(request))
+    try:
+        answer = await call.answer(offer, {})
+    except CallRefused:
+        call.end("refused")
+        raise
+    call.hang_up_with_peer = True
+    headers = {
+        "Location": f"{state.base_path(request)}/whip/{call.secret}",
+        "ETag": _etag(call),
+        "Accept-Patch": _FRAGMENT,
+    }
+    response = Response(answer, 201, headers, media_type=_SDP)
+    _add_links(response, call.ice_servers)
+    return response
+
+
+async def _trickle(request: Request, state: WebState) -> Response:
+    """PATCH: more candidates. ICE restarts are refused: make another call."""
+    call = _find(request, state)
+    _check_type(request, _FRAGMENT)
+    matched = request.headers.get("if-match")
+    if matched is not None and matched not in ("*", _etag(call)):
+        return Response(status_code=412)
+    fragment = (await read_body(request, state.limits.max_message_bytes)).decode("utf-8", "replace")
+    if matched == "*" or _changes_credentials(fragment, call):
+        return Response("ICE restarts are not supported", 422, media_type="text/plain")
+    for candidate in _candidates(fragment):
+        await call.add_candidate(candidate)
+    return Response(status_code=204)
+
+
+async def _end(request: Request, state: WebState) -> Response:
+    """DELETE: hang up."""
+    call = _find(request, state)
+    await call.aclose("bye")
+    return Response(status_code=200)
+
+
+async def _options(request: Request, state: WebState) -> Response:
+    """OPTIONS: what may be posted, and, for who may call, the ICE servers."""
+    response = Response(status_code=204, headers={"Accept-Post": _SDP, "Accept-Patch": _FRAGMENT})
+    try:
+        await state.guard.check_token(bearer(request.headers))
+    except CallRefused:
+        return response
+    _add_links(response, await resolve_ice_servers(state.ice_servers, remote_address(request)))
+    return response
+
+
+def _find(request: Request, state: WebState) -> Call:
+    """The call of an address, in a time that does not tell how near a guess was."""
+    secret = request.path_params["secret"]
+    found = [call for call in state.calls.values() if call.has_secret(secret)]
+    if not found or found[0].over:
+        raise CallRefused("gone", "there is no such call any more")
+    return found[0]
+
+
+def _etag(call: Call) -> str:
+    """Of the ICE session: there is one per call, since restarts are not supported."""
+    return f'"{call.id}"'
+
+
+def _check_type(request: Request, wanted: str) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given != wanted:
+        raise CallRefused("bad_type", f"the body must be {wanted}")
+
+
+def _changes_credentials(fragment: str, call: Call) -> bool:
+    """Whether a fragment names another ICE session than the offer did."""
+    remote = call.peer.remote_sdp if call.peer is not None else ""
+    return any(line.startswith("a=ice-ufrag:") and line.strip() not in remote for line in fragment.splitlines())
+
+
+def _candidates(fragment: str) -> list[Mapping[str, Any] | None]:
+    """The candidates of an SDP fragment (RFC 8840), each with its media section; None: there are no more."""
+    found: list[Mapping[str, Any] | None] = []
+    mid: str | None = None
+    index = -1
+    for line in map(str.strip, fragment.splitlines()):
+        if line.startswith("m="):
+            index, mid = index + 1, None
+        elif line.startswith("a=mid:"):
+            mid = line.removeprefix("a=mid:")
+        elif line.startswith("a=candidate:"):
+            found.append({"candidate": line.removeprefix("a="), "sdpMid": mid, "sdpMLineIndex": max(0, index)})
+        elif line == "a=end-of-candidates":
+            found.append(None)
+    return found
+
+
+def _add_links(response: Response, servers: tuple[IceServer, ...]) -> None:
+    """``Link`` headers with ``rel="ice-server"`` (RFC 9725 section 4.6)."""
+    for server in servers:
+        for url in server.urls:
+            link = f'<{url}>; rel="ice-server"'
+            if server.username:
+                link += f'; username="{_quoted(server.username)}"; credential="{_quoted(server.credential)}"'
+                link += '; credential-type="password"'
+            response.headers.append("Link", link)
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
