@@ -85,6 +85,7 @@ def _add_parts(add: Callable[..., object]) -> None:
     _add(add, "--recognizer", str, "what hears: tiny, base, or the URL of an OpenAI-compatible endpoint")
     _add(add, "--recognizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['recognizer_key']}")
     _add(add, "--model-dir", Path, "a CTranslate2 Whisper model of your own")
+    _add(add, "--turn-judge", str, "what hears whether a turn is over: smart-turn, none, or auto (if it is installed)")
     _add(add, "--synthesizer", str, "what speaks: hibari, or the URL of an OpenAI-compatible endpoint")
     _add(add, "--synthesizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['synthesizer_key']}")
     _add(add, "--synthesizer-voice", str, "the endpoint's voice")

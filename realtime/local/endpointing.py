@@ -18,6 +18,8 @@ HYSTERESIS = 0.15
 """Speech that has begun goes on down to this much below the threshold (Silero's own rule)."""
 START_WINDOWS = 2
 """So many windows in a row begin speech: one alone is a click."""
+DOUBT_SHARE = 4
+"""A turn that may be over waits for this part of the cap."""
 
 Eagerness = Literal["low", "medium", "high", "auto"]
 
@@ -35,8 +37,8 @@ class EndpointingSettings:
     silence_ms: int = 200
     """How much silence ends a turn."""
     semantic: Eagerness | None = None
-    """Not None: silence alone does not end a turn; what was said decides, and after a cap of silence (8, 4 or 2 s for
-    `low`, `medium` or `auto`, `high`) it ends whatever was said."""
+    """Not None: silence alone does not end a turn; what was said decides, and how, and after a cap of silence (8, 4 or
+    2 s for `low`, `medium` or `auto`, `high`) it ends whatever was said."""
     pause_ms: int = 32
     """After so much silence a pause is reported, in time to recognize what was said before the turn ends."""
 
@@ -53,6 +55,11 @@ class EndpointingSettings:
     def cap_ms(self) -> int:
         """The silence that ends a turn whatever was said."""
         return self.silence_ms if self.semantic is None else max(self.silence_ms, _CAP_MS[self.semantic])
+
+    @property
+    def doubt_ms(self) -> int:
+        """The silence that ends a turn of which words and sound say different things."""
+        return max(self.silence_ms, self.cap_ms // DOUBT_SHARE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

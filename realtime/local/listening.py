@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from realtime.local.completeness import sounds_complete
 from realtime.local.config import SessionConfiguration
-from realtime.local.endpointing import Heard, SpeechEnd, SpeechPause, SpeechResume, SpeechStart
+from realtime.local.endpointing import EndpointingSettings, Heard, SpeechEnd, SpeechPause, SpeechResume, SpeechStart
 from realtime.local.ids import make_id
 from realtime.local.input_audio import InputAudio, Utterance
 from realtime.local.parts import Parts, Transcript
@@ -29,6 +29,9 @@ GROWTH_MS = 1_000
 """A growing transcript is sought again after so much more speech …"""
 GROWTH_MAX_MS = 20_000
 """… while the turn is not longer than this."""
+
+FINISHED = 0.5
+"""A turn sounds finished from this certainty on (the threshold of Smart Turn's authors)."""
 
 Spawn = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 
@@ -69,6 +72,13 @@ class _Guess:
 
     at_ms: int
     words: asyncio.Task[Transcript]
+    sound: asyncio.Task[float] | None = None
+    """How sure it is by its sound that the turn is over; None: nobody can tell."""
+
+    def cancel(self) -> None:
+        self.words.cancel()
+        if self.sound is not None:
+            self.sound.cancel()
 
 
 class _Turn:
@@ -170,7 +180,7 @@ class Listener:
                 self._guess(turn, heard)
         elif isinstance(heard, SpeechResume):
             if turn.guess is not None:
-                turn.guess.words.cancel()
+                turn.guess.cancel()
             turn.guess = None
         else:
             await self._end(turn, heard)
@@ -178,9 +188,11 @@ class Listener:
     def _guess(self, turn: _Turn, pause: SpeechPause) -> None:
         """Seek the words before it is known whether the turn is over."""
         utterance = self.input.cut(turn.start_ms, pause.at_ms + pause.silence_ms)
-        turn.guess = _Guess(pause.at_ms, self._seek(utterance, speculative=True))
+        turn.guess = guess = _Guess(pause.at_ms, self._seek(utterance, speculative=True))
         if self._is_semantic:
-            self._spawn(self._end_when_known(turn.guess))
+            if self._parts.judge is not None:
+                guess.sound = self._spawn(self._parts.judge.finished(utterance.samples, owner=self._owner))
+            self._spawn(self._end_when_known(guess))
 
     async def _end(self, turn: _Turn, end: SpeechEnd) -> None:
         self._turn = None
@@ -201,19 +213,17 @@ class Listener:
         return settings is not None and settings.semantic is not None
 
     async def _end_when_known(self, guess: _Guess) -> None:
-        await asyncio.wait({guess.words})
+        await asyncio.wait({guess.words} if guess.sound is None else {guess.words, guess.sound})
         if self._turn is not None and self._turn.guess is guess:
             await self._end_by_meaning()
 
     async def _end_by_meaning(self) -> None:
-        """Semantic turn detection: end the turn when the pause is long enough and what was said sounds complete."""
+        """Semantic turn detection: end the turn when the pause is long enough for what was said, and how."""
         turn, settings = self._turn, self.input.endpointing
         if turn is None or turn.guess is None or settings is None or not self._is_semantic:
             return
-        words = turn.guess.words
-        if self.input.silence_ms < settings.silence_ms or not words.done() or words.cancelled():
-            return
-        if words.exception() is None and sounds_complete(words.result().text):
+        enough = _enough_silence_ms(turn.guess, settings)
+        if enough is not None and self.input.silence_ms >= enough:
             end = self.input.finish()
             if end is not None:
                 await self._end(turn, end)
@@ -254,3 +264,20 @@ class Listener:
             lead = " " if turn.certain else ""
             turn.certain = agreed
             await self._ear.words_grew(turn.item_id, lead + delta)
+
+
+def _enough_silence_ms(guess: _Guess, settings: EndpointingSettings) -> int | None:
+    """The silence that ends a turn in semantic turn detection; None: the cap's, as far as is known.
+
+    Finished by words and sound, the shortest; by one of them, one in between. Where the sound is not known, words decide.
+    """
+    if not guess.words.done() or (guess.sound is not None and not guess.sound.done()):
+        return None
+    if guess.words.cancelled() or guess.words.exception() is not None:
+        return None
+    by_words = by_sound = sounds_complete(guess.words.result().text)
+    if guess.sound is not None and not guess.sound.cancelled() and guess.sound.exception() is None:
+        by_sound = guess.sound.result() >= FINISHED
+    if by_words and by_sound:
+        return settings.silence_ms
+    return settings.doubt_ms if by_words or by_sound else None

@@ -6,18 +6,21 @@ since most of it is reading files and building networks.
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
+from realtime.errors import UserError
 from realtime.local.brain.chat import ChatResponder
 from realtime.local.brain.rules import RulesResponder
 from realtime.local.brain.smollm import SmallModel
 from realtime.local.eyes import PictureEyes
-from realtime.local.parts import Eyes, Parts, Recognizer, Responder, Synthesizer
+from realtime.local.parts import Eyes, Parts, Recognizer, Responder, Synthesizer, TurnJudge
 from realtime.local.reader_process import ReaderProcess
 from realtime.local.recognizer import WhisperRecognizer
 from realtime.local.remote import Endpoint, RemoteRecognizer, RemoteSynthesizer
 from realtime.local.settings import LlmSettings
+from realtime.local.smart_turn import SmartTurn
 from realtime.local.synthesizer import HibariSynthesizer
 from realtime.local.vad import SileroDetector
 from realtime.local.weights import WhisperWeights, whisper_base, whisper_of_ones_own, whisper_tiny
@@ -25,6 +28,8 @@ from realtime.local.workers import FairPool
 from realtime.models.chat import ChatModel
 
 __all__ = ["load_parts"]
+
+_log = logging.getLogger(__name__)
 
 
 def load_parts(settings: LlmSettings, pool: FairPool) -> Parts:
@@ -44,12 +49,14 @@ def load_parts(settings: LlmSettings, pool: FairPool) -> Parts:
         synthesizer = loaders.submit(_make_synthesizer, settings, pool)
         detector = loaders.submit(SileroDetector)
         responder = loaders.submit(_make_responder, settings, eyes)
+        judge = loaders.submit(_make_judge, settings, pool)
         return Parts(
             detector=detector.result(),
             recognizer=recognizer.result(),
             synthesizer=synthesizer.result(),
             eyes=eyes,
             responder=responder.result(),
+            judge=judge.result(),
         )
 
 
@@ -64,6 +71,18 @@ def _weights(settings: LlmSettings) -> WhisperWeights:
     if settings.model_dir is not None:
         return whisper_of_ones_own(settings.model_dir)
     return whisper_base() if settings.recognizer == "base" else whisper_tiny()
+
+
+def _make_judge(settings: LlmSettings, pool: FairPool) -> TurnJudge | None:
+    if settings.turn_judge == "none":
+        return None
+    try:
+        return SmartTurn(pool)
+    except UserError as error:
+        if settings.turn_judge != "auto":
+            raise
+        _log.info("semantic turn detection goes by words alone: %s", error)
+        return None
 
 
 def _make_synthesizer(settings: LlmSettings, pool: FairPool) -> Synthesizer:

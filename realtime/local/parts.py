@@ -1,7 +1,7 @@
-"""What the local LLM is made of: five protocols and the values that pass between them.
+"""What the local LLM is made of: six protocols and the values that pass between them.
 
-Owns: `SpeechDetector`, `Recognizer`, `Synthesizer`, `Eyes` and `Responder`, the five parts that can be exchanged, and
-`Parts`, the set that one server runs. Each has an embedded default (`vad.py`, `recognizer.py`, `synthesizer.py`,
+Owns: `SpeechDetector`, `TurnJudge`, `Recognizer`, `Synthesizer`, `Eyes` and `Responder`, the parts that can be exchanged,
+and `Parts`, the set that one server runs. Each has an embedded default (`vad.py`, `recognizer.py`, `synthesizer.py`,
 `eyes.py`, `rules.py`). The session drives them; they know nothing of the protocol. Never acts.
 
 Samples are float32, mono, -1..1, unless said otherwise. Whatever is heavy runs in the server's worker pool: a part
@@ -35,6 +35,7 @@ __all__ = [
     "Tool",
     "ToolCall",
     "Transcript",
+    "TurnJudge",
 ]
 
 Samples = npt.NDArray[np.float32]
@@ -104,6 +105,32 @@ class Recognizer(Protocol):
             owner: The session that asks.
             language: ISO 639-1, where the recognizer knows more than one language; None: its default.
             speculative: The result may turn out not to be needed: all other work goes first.
+
+        Raises:
+            BusyError: Too much of this owner's work is waiting.
+            ModelError: It failed.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what it holds."""
+        ...
+
+
+class TurnJudge(Protocol):
+    """Tells by the sound of a turn whether it is over. What its words say is another matter."""
+
+    @property
+    def rate_hz(self) -> int:
+        """The sample rate that it wants."""
+        ...
+
+    async def finished(self, samples: Samples, *, owner: str) -> float:
+        """How sure it is, 0..1, that whoever spoke has finished.
+
+        Args:
+            samples: The turn so far, up to the pause behind it.
+            owner: The session that asks.
 
         Raises:
             BusyError: Too much of this owner's work is waiting.
@@ -274,7 +301,7 @@ class Responder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The five parts that a server runs."""
+    """What a server runs."""
 
     detector: SpeechDetector
     """Tells speech from silence."""
@@ -286,9 +313,13 @@ class Parts:
     """Pictures to words."""
     responder: Responder
     """The brain."""
+    judge: TurnJudge | None = None
+    """Turns by their sound, for semantic turn detection; None: their words decide alone."""
 
     async def aclose(self) -> None:
         """Give up what they hold."""
+        if self.judge is not None:
+            await self.judge.aclose()
         await self.recognizer.aclose()
         await self.synthesizer.aclose()
         await self.eyes.aclose()

@@ -13,6 +13,7 @@ from realtime.errors import ArgumentError
 
 __all__ = ["LlmSettings"]
 
+JUDGES = ("auto", "smart-turn", "none")
 _URL = ("http://", "https://")
 
 
@@ -63,6 +64,10 @@ class LlmSettings:
     model_dir: Path | None = None
     """A CTranslate2 Whisper model of one's own, instead of `recognizer`."""
 
+    turn_judge: str = "auto"
+    """What tells by its sound whether a turn is over, in semantic turn detection: ``smart-turn``, ``none`` (words decide
+    alone), or ``auto``: Smart Turn if it is installed."""
+
     synthesizer: str = "hibari"
     """What speaks: ``hibari``, or the URL of an OpenAI-compatible endpoint."""
     synthesizer_model: str = ""
@@ -89,6 +94,8 @@ class LlmSettings:
         check_count("brain_max_tokens", self.brain_max_tokens, least=1)
         if self.api_key == "":
             raise ArgumentError("api_key", self.api_key, "a key, or None for none")
+        if self.turn_judge not in JUDGES:
+            raise ArgumentError("turn_judge", self.turn_judge, ", ".join(repr(name) for name in JUDGES))
         self._check_part("brain", ("rules", "smollm"))
         self._check_part("recognizer", ("tiny", "base"))
         self._check_part("synthesizer", ("hibari",))

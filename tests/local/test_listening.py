@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from realtime.errors import ModelError
 
 from .kit import Client, ScriptedRecognizer, ScriptedResponder, loud, make_parts, quiet
 
@@ -92,3 +98,54 @@ async def test_a_minute_appended_at_once_is_heard_in_small_steps() -> None:
         ticking.cancel()
         assert steps >= 60_000 / 32 / 4
         assert client.session._listener.input.position_ms >= 59_990
+
+
+class FixedJudge:
+    """Is as sure as it is told to be that a turn is over."""
+
+    rate_hz = 16_000
+
+    def __init__(self, certainty: float | Exception) -> None:
+        self.certainty = certainty
+        self.calls = 0
+
+    async def finished(self, samples: np.ndarray, *, owner: str) -> float:
+        self.calls += 1
+        if isinstance(self.certainty, Exception):
+            raise self.certainty
+        return self.certainty
+
+    async def aclose(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "certainty", "waits_ms"),
+    [
+        ("What time is it?", 0.9, 200),
+        ("What time is it?", 0.1, 500),
+        ("I would like to", 0.9, 500),
+        ("I would like to", 0.1, 2_000),
+        ("What time is it?", ModelError("broken"), 200),
+        ("I would like to", ModelError("broken"), 2_000),
+    ],
+)
+async def test_words_and_sound_together_say_how_long_a_turn_is_waited_for(
+    text: str, certainty: float | Exception, waits_ms: int
+) -> None:
+    """Finished by both: the silence that is set. By one: a quarter of the cap. By none: the cap, here 2 s."""
+    parts = replace(make_parts(recognizer=ScriptedRecognizer(text)), judge=FixedJudge(certainty))
+    async with Client(parts) as client:
+        await client.update(audio=SEMANTIC)
+        await client.append(loud(500) + quiet(waits_ms - 150))
+        assert "input_audio_buffer.speech_stopped" not in client.types()
+        await client.append(quiet(300))
+        assert "input_audio_buffer.speech_stopped" in client.types()
+
+
+async def test_the_sound_is_listened_to_only_where_meaning_decides() -> None:
+    judge = FixedJudge(0.1)
+    async with Client(replace(make_parts(), judge=judge)) as client:
+        await client.append(loud(500) + quiet(400))
+        assert "input_audio_buffer.speech_stopped" in client.types()
+        assert judge.calls == 0

