@@ -1,0 +1,230 @@
+// What the session tells, as captions and as the state of the floor: who speaks, who is waited for, what was looked at.
+
+import { clockTime, endingWords, keepWords } from "./words.js";
+
+const KEPT_MS = 1400;
+
+export class Conversation {
+  #at;
+  #call;
+  #captions;
+  #inspector;
+  #notices;
+  #muted = false;
+  #floor = "idle"; // idle, you, thinking, reply
+  #seen = new Map(); // source → {at, reason}
+  #notes = 0;
+
+  constructor({ at, call, captions, inspector, notices }) {
+    this.#at = at;
+    this.#call = call;
+    this.#captions = captions;
+    this.#inspector = inspector;
+    this.#notices = notices;
+    setInterval(() => this.#showSeen(), 1000);
+  }
+
+  set muted(on) {
+    this.#muted = on;
+    if (this.#floor === "idle") this.listen();
+  }
+
+  reset() {
+    this.#floor = "idle";
+    this.#seen.clear();
+    this.#at("stop").disabled = true;
+    this.floor("");
+  }
+
+  /** The floor is free. */
+  listen() {
+    this.#take("idle", this.#muted ? "You are muted" : "Listening");
+  }
+
+  /** Say who has the floor. */
+  floor(words) {
+    if (this.#at("floor").textContent !== words) this.#at("floor").textContent = words || "\u00a0";
+  }
+
+  /** Take what the server said. */
+  take(message) {
+    switch (message.type) {
+      case "event":
+        this.#event(message);
+        break;
+      case "heard":
+        this.#heard(message);
+        break;
+      case "inspect":
+        this.#inspect(message);
+        break;
+      default:
+    }
+  }
+
+  #take(floor, words) {
+    this.#floor = floor;
+    this.#at("stop").disabled = floor !== "reply";
+    this.floor(words);
+  }
+
+  #event(event) {
+    switch (event.event) {
+      case "SpeechStarted":
+        this.#captions.update(event.message_id, { role: "user" });
+        this.#take("you", "You are speaking");
+        break;
+      case "SpeechStopped":
+        if (this.#floor === "you") this.#take("thinking", "Thinking");
+        break;
+      case "TranscriptUpdated":
+        this.#transcript(event);
+        break;
+      case "MessageCommitted":
+      case "MessageChanged":
+        this.#message(event.message);
+        break;
+      case "InputRejected":
+        if (event.message_id) this.#captions.remove(event.message_id);
+        this.#notices.show(`The model did not take what was sent: ${event.reason}`, { about: "input" });
+        break;
+      case "TranscriptionFailed":
+        this.#captions.update(event.message_id, { role: "user", text: "(not understood)", final: true });
+        break;
+      case "ReplyStarted":
+        this.#take("reply", "Replying. Speak, or press Stop, to interrupt");
+        break;
+      case "ReplyInterrupted":
+        this.#interrupted(event);
+        break;
+      case "TurnCompleted":
+        for (const message of event.messages ?? []) this.#message(message);
+        if (this.#floor !== "you") this.listen();
+        break;
+      case "FrameKept":
+        this.#seen.set(event.source, { at: performance.now() - (event.age_ms ?? 0), reason: event.reason });
+        this.#flash(event.source);
+        this.#showSeen();
+        break;
+      case "ToolCalled":
+        this.#note(`${event.name}(${event.arguments ?? ""})`);
+        break;
+      case "ToolFinished":
+        this.#notices.clear(`approval ${event.call_id}`);
+        this.#note(`${event.name} ${event.is_error ? "failed" : "gave"}: ${event.output ?? ""}`);
+        break;
+      case "ApprovalRequested":
+        this.#approval(event);
+        break;
+      case "HandedOff":
+        this.#note(`Handed over to ${event.handoff?.to_agent ?? "another agent"}`);
+        break;
+      case "ConnectionDropped":
+        this.floor(event.will_retry ? "The model was lost; getting it back" : "The model was lost");
+        break;
+      case "Reconnected":
+        this.listen();
+        break;
+      case "ErrorReported":
+        this.#notices.show(`${event.where}: ${event.error}`, { about: "session" });
+        break;
+      case "SessionEnded":
+        this.floor(endingWords(event.reason));
+        break;
+      default:
+    }
+  }
+
+  #transcript({ message_id: id, role, text, final, heard, interrupted, unheard }) {
+    if (role !== "user" && role !== "assistant") return;
+    const known = this.#captions.get(id);
+    if (known?.interrupted && !interrupted) return; // late words of a reply that was cut
+    const facts = { role, text };
+    if (role === "user") facts.final = Boolean(final);
+    else if (!known?.final) facts.heard = inLetters(heard, text) ?? known?.heard ?? 0;
+    if (interrupted) Object.assign(facts, { interrupted, unheard: unheard ?? "" });
+    this.#captions.update(id, facts);
+  }
+
+  /** A message as it stands now: of a reply, what was heard of it. */
+  #message(message) {
+    if (message.role !== "user" && message.role !== "assistant") return;
+    if (!message.text && !message.unheard) {
+      if (!message.tool_calls?.length && !message.images && message.role === "user" && this.#captions.has(message.id)) {
+        this.#captions.update(message.id, { role: "user", text: "(no words)", final: true });
+      } else if (this.#captions.get(message.id)?.text === "") {
+        this.#captions.remove(message.id);
+      }
+      return;
+    }
+    const { id, role, text, interrupted = false, unheard = "" } = message;
+    const at = message.created_at ? { at: clockTime(new Date(message.created_at * 1000)) } : {}; // of a line that is new
+    this.#captions.update(id, { role, text, interrupted, unheard, heard: null, final: true, ...at });
+  }
+
+  #heard({ message_id: id, heard, text }) {
+    const line = this.#captions.get(id);
+    if (!line || line.final) return;
+    const letters = inLetters(heard, text ?? line.text);
+    if (letters !== null) this.#captions.update(id, { heard: letters });
+  }
+
+  #interrupted({ heard, unheard }) {
+    const [id, line] = this.#captions.newest("assistant") ?? [];
+    if (id && !line.final) {
+      this.#captions.update(id, { text: heard ?? "", unheard: unheard ?? "", interrupted: true, heard: null, final: true });
+    }
+    if (this.#floor === "reply") this.listen();
+  }
+
+  #inspect(snapshot) {
+    this.#inspector.draw(snapshot);
+    for (const message of snapshot.messages ?? []) {
+      if (message.state === "pending" || message.summary || this.#captions.get(message.id)?.final) continue;
+      const plain = { ...message, images: message.images?.length ?? 0 };
+      if (message.state !== "evicted" && (message.text || message.unheard)) this.#message(plain);
+    }
+  }
+
+  #note(text) {
+    this.#notes += 1;
+    this.#captions.update(`note ${performance.timeOrigin} ${this.#notes}`, { role: "note", text, final: true });
+  }
+
+  /** A tool that somebody has to allow. */
+  #approval({ call_id, name, arguments: given }) {
+    const answer = (ok) => this.#call.send({ type: "approve", call_id, ok });
+    this.#notices.show(`May “${name}” be done? ${given ?? ""}`, {
+      about: `approval ${call_id}`,
+      actions: [
+        { name: "Allow", act: () => answer(true) },
+        { name: "Refuse", act: () => answer(false) },
+      ],
+    });
+  }
+
+  #flash(source) {
+    const tile = this.#at(`tile-${source}`);
+    if (!tile) return;
+    tile.dataset.kept = "";
+    setTimeout(() => delete tile.dataset.kept, KEPT_MS);
+  }
+
+  #showSeen() {
+    for (const source of ["camera", "screen"]) {
+      const seen = this.#seen.get(source);
+      const seconds = seen ? Math.round((performance.now() - seen.at) / 1000) : 0;
+      const when = seconds < 2 ? "just now" : seconds < 90 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
+      const place = this.#at(`seen-${source}`);
+      const words = seen ? `Seen ${when}` : "";
+      if (place.textContent !== words) place.textContent = words;
+      place.title = seen ? `Shown to the model ${when}: ${keepWords(seen.reason)}` : "";
+    }
+  }
+}
+
+/** How many letters of a text were heard, from a number or the heard words themselves; null if it is not said. */
+function inLetters(heard, text) {
+  if (typeof heard === "number") return Math.min(heard, text.length);
+  return typeof heard === "string" ? Math.min(heard.length, text.length) : null;
+}

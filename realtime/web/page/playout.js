@@ -1,0 +1,55 @@
+// What has been heard: the newest piece of the reply stream that left for the loudspeaker, reported to the server.
+//
+// The browser tells the RTP timestamp of the last piece that it gave to the audio output; the server knows which of these
+// carried which part of which reply. What the output itself still holds back goes along as a delay.
+
+const WHILE_HEARD_MS = 100;
+const ELSE_MS = 500;
+const QUIET = 0.0005; // an amplitude below which nothing sounds
+
+export class Playout {
+  #receiver = null;
+  #send;
+  #delay;
+  #timer = 0;
+  #sentAt = -Infinity;
+  #stamp = -1;
+  #level = 0;
+
+  /** `send` takes {rtp_timestamp, age_ms, delay_ms}; `delay` gives the output's latency in seconds. */
+  constructor(send, delay) {
+    this.#send = send;
+    this.#delay = delay;
+  }
+
+  /** Follow a receiver; null: none. */
+  use(receiver) {
+    clearInterval(this.#timer);
+    this.#receiver = receiver;
+    this.#stamp = -1;
+    this.#level = 0;
+    if (receiver) this.#timer = setInterval(() => this.#look(), WHILE_HEARD_MS);
+  }
+
+  /** The reply's level, 0–1, as an amplitude. */
+  get level() {
+    return this.#level;
+  }
+
+  #look() {
+    const [source] = this.#receiver.getSynchronizationSources();
+    if (!source) return;
+    const loud = Math.max(this.#level, source.audioLevel ?? 0) > QUIET; // its last piece too
+    this.#level = source.audioLevel ?? 0;
+    const now = performance.now();
+    if (source.rtpTimestamp === this.#stamp || (!loud && now - this.#sentAt < ELSE_MS)) return;
+    this.#stamp = source.rtpTimestamp;
+    this.#sentAt = now;
+    const then = source.timestamp > 1e11 ? source.timestamp - performance.timeOrigin : source.timestamp;
+    this.#send({
+      rtp_timestamp: source.rtpTimestamp,
+      age_ms: Math.max(0, Math.round(now - then)),
+      delay_ms: Math.round((this.#delay() || 0) * 1000),
+    });
+  }
+}
