@@ -20,6 +20,7 @@ from realtime.core.settings import SessionSettings
 from realtime.errors import SessionClosed, UserError
 from realtime.pipelines.event_stream import EventStream
 from realtime.pipelines.reply import AudioStream
+from realtime.pipelines.reply_listener import ReplyListener
 from realtime.pipelines.reply_wait import ReplyWait
 from realtime.pipelines.runtime import SessionRuntime
 from realtime.pipelines.statistics import MemoryLedger, SessionStatistics
@@ -87,6 +88,11 @@ class SessionReading:
                 words come.
         """
         return TranscriptStream(self._running().driver.subscribe(), growing=delta)
+
+    @property
+    def listener(self) -> ReplyListener:
+        """For who measures at the loudspeaker what was heard of the replies, as the browser page does."""
+        return self._running().player.listener
 
     async def wait_for_reply(self) -> TurnCompleted:
         """The next reply that is over: done and played out, or cut; at once if one is over that no call has returned.

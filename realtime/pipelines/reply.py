@@ -21,6 +21,7 @@ from realtime import pcm
 from realtime.core.commands import EndReply, PlayAudio, ResumeReply, StopReply
 from realtime.pipelines.channel import Channel, ChannelClosed
 from realtime.pipelines.clock import Clock, Timer
+from realtime.pipelines.reply_listener import ReplyListener
 
 __all__ = ["AudioStream", "PlayedReport", "ReplyPlayer", "ReplySink"]
 
@@ -56,11 +57,11 @@ class ReplySink(Protocol):
         """`live`, or `ended`: a peer connection that closes ends the tracks that it sends."""
         ...
 
-    def push(self, reply_id: str, pcm: bytes) -> object:
+    def push(self, reply_id: str, pcm: bytes, /) -> object:
         """Queue audio."""
         ...
 
-    def resume(self, reply_id: str, pcm: bytes) -> object:
+    def resume(self, reply_id: str, pcm: bytes, /) -> object:
         """Go on with a reply that was stopped."""
         ...
 
@@ -91,6 +92,10 @@ class _Reply:
     track_offset_ms: int = 0
     """Where in the reply the track's own count of it begins."""
     on_track: bool = False
+    given_ms: int = 0
+    """Where the track is in the reply."""
+    heard_ms: int = 0
+    """Where the listener is, as it was told."""
     ended: bool = False
     stopped: bool = False
 
@@ -192,8 +197,11 @@ class ReplyPlayer:
             clock: For noticing that the track is no longer read.
         """
         self._clock = clock
-        self._rate_hz = rate_hz
+        self.rate_hz = rate_hz
+        """The model's output rate."""
         self._report = report
+        self.listener = ReplyListener(self._hear, clock)
+        """For who measures at the loudspeaker what was heard."""
         self._track: ReplySink | None = None
         self._readers: list[weakref.ref[AudioStream]] = []
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
@@ -218,7 +226,7 @@ class ReplyPlayer:
 
     def open_reader(self) -> AudioStream:
         """A new reader of the reply audio that arrives from now on."""
-        reader = AudioStream(self._rate_hz, self)
+        reader = AudioStream(self.rate_hz, self)
         if self._closed:
             reader.close()
             return reader
@@ -252,8 +260,10 @@ class ReplyPlayer:
         self._timer = None
         if self._closed or all(reply.stopped for reply in self._replies.values()):
             return
+        self.listener.look()
         track = self._live_track()
-        if track is not None and self._played_frames == frames_before and track.queued_ms() > _FRAMES_MS:
+        stalled = self._played_frames == frames_before and not self.listener.is_away
+        if track is not None and stalled and track.queued_ms() > _FRAMES_MS:
             logger.info("nobody has taken the reply track's frames for %g s", _STALL_SECONDS)
             self._track_lost = True
             for reply in self._replies.values():
@@ -309,7 +319,7 @@ class ReplyPlayer:
         if track is not None:
             if not reply.on_track:
                 reply.on_track = True
-                reply.track_offset_ms = pcm.samples_to_ms(reply.received - len(audio) // 2, self._rate_hz)
+                reply.track_offset_ms = pcm.samples_to_ms(reply.received - len(audio) // 2, self.rate_hz)
             track.push(reply.reply_id, audio)
         elif not readers:
             self._say_received(reply)
@@ -337,6 +347,9 @@ class ReplyPlayer:
 
     def _stop(self, reply: _Reply) -> None:
         reply.stopped = True
+        self.listener.forget(reply.reply_id)
+        if reply.on_track:  # if it goes on, then from what was heard
+            reply.track_offset_ms -= reply.given_ms - reply.heard_ms
         if self._track is not None and reply.on_track:
             self._track.stop_reply(reply.reply_id)
         for reader in self._open_readers():
@@ -350,7 +363,15 @@ class ReplyPlayer:
         reply = self._replies.get(reply_id)
         if reply is None or reply.stopped or self._closed:
             return
-        self._tell(reply, reply.track_offset_ms + played_ms, finished=finished and reply.ended)
+        reply.given_ms = reply.track_offset_ms + played_ms
+        self.listener.take(reply_id, reply.given_ms, finished=finished and reply.ended)
+
+    def _hear(self, reply_id: str, played_ms: int, finished: bool) -> None:
+        """What the track gave away has been heard."""
+        reply = self._replies.get(reply_id)
+        if reply is not None and not reply.stopped and not self._closed:
+            reply.heard_ms = played_ms
+            self._tell(reply, played_ms, finished=finished)
 
     def on_read(self, reader: AudioStream, chunk: _Chunk) -> None:
         """A reader came back for the next chunk."""
@@ -361,11 +382,11 @@ class ReplyPlayer:
             return
         readers = self._open_readers()
         if readers and readers[0] is reader:
-            self._tell(reply, pcm.samples_to_ms(chunk.end, self._rate_hz), finished=chunk.is_last)
+            self._tell(reply, pcm.samples_to_ms(chunk.end, self.rate_hz), finished=chunk.is_last)
 
     def _say_received(self, reply: _Reply) -> None:
         """Nobody listens: what was received counts as heard."""
-        self._tell(reply, pcm.samples_to_ms(reply.received, self._rate_hz), finished=reply.ended)
+        self._tell(reply, pcm.samples_to_ms(reply.received, self.rate_hz), finished=reply.ended)
 
     def _tell(self, reply: _Reply, played_ms: int, *, finished: bool) -> None:
         if finished:

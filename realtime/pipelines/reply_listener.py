@@ -1,0 +1,125 @@
+"""What was heard, measured where it is heard (behaviour.md P0: the listener's own report overrides).
+
+Owns: `ReplyListener`: the account of what was given to the reply track and has not been reported as heard. Driven by
+`ReplyPlayer`, which tells it what the track gave away, and by whoever knows the loudspeaker: a browser page reports through
+`realtime.web`. It plays nothing and knows no transport.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from realtime.core.settings import check_count, check_number
+from realtime.pipelines.clock import Clock
+
+__all__ = ["ReplyListener"]
+
+_SILENT_SECONDS = 2.0
+"""A listener that has not reported for so long measures no more: what was given to the track counts as heard again."""
+_MOST_WAITING = 6_000
+"""Pieces of 20 ms that may wait for a report; the oldest count as heard beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """So far a reply had been given away."""
+
+    mark: int
+    reply_id: str
+    played_ms: int
+    finished: bool
+
+
+class ReplyListener:
+    """Measures at the listener what was heard of the replies.
+
+    Note the `mark` whenever something is sent to the listener; say `heard` with the newest mark that has come out of the
+    loudspeaker. From the first report on, replies advance by reports; when they stop coming for two seconds, by what the track
+    gave away, as without a listener. ``away`` while the listener cannot hear: nothing counts then, and the reply waits.
+    """
+
+    def __init__(self, tell: Callable[[str, int, bool], None], clock: Clock) -> None:
+        """Nobody measures yet.
+
+        Args:
+            tell: Called with a reply's id, its position in ms and whether it has been heard out.
+            clock: For noticing that reports have stopped.
+        """
+        self._tell = tell
+        self._clock = clock
+        self._mark = 0
+        self._waiting: deque[_Piece] = deque()
+        self._heard_at: float | None = None
+        self._away_until: float | None = None
+
+    # -- what the listener does -----------------------------------------------------------------------------------------
+
+    @property
+    def mark(self) -> int:
+        """All that the track has given away so far; rises with every piece of a reply."""
+        return self._mark
+
+    def heard(self, mark: int) -> None:
+        """Everything up to a mark has been heard. A mark that is older than one before does nothing.
+
+        Raises:
+            ArgumentError: It is no mark.
+        """
+        check_count("mark", mark)
+        self._heard_at = self._clock.now()
+        self._give(lambda piece: piece.mark <= mark)
+
+    def away(self, seconds: float) -> None:
+        """The listener cannot hear, for so long at most: nothing counts as heard meanwhile."""
+        check_number("seconds", seconds, above=True)
+        self._away_until = self._clock.now() + seconds
+
+    def back(self) -> None:
+        """The listener hears again."""
+        self._away_until = None
+        if self._heard_at is not None:
+            self._heard_at = self._clock.now()
+
+    @property
+    def is_away(self) -> bool:
+        """Whether nothing counts as heard now."""
+        return self._away_until is not None and self._clock.now() < self._away_until
+
+    @property
+    def measures(self) -> bool:
+        """Whether reports decide what was heard."""
+        return self.is_away or (self._heard_at is not None and self._clock.now() - self._heard_at <= _SILENT_SECONDS)
+
+    # -- what the player does -------------------------------------------------------------------------------------------
+
+    def take(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
+        """The track gave a piece of a reply away."""
+        self._mark += 1
+        if not self._waiting and not self.measures:
+            self._tell(reply_id, played_ms, finished)
+            return
+        self._waiting.append(_Piece(self._mark, reply_id, played_ms, finished))
+        if len(self._waiting) > _MOST_WAITING:
+            oldest = self._waiting[0].mark
+            self._give(lambda piece: piece.mark <= oldest)
+        self.look()
+
+    def look(self) -> None:
+        """If reports have stopped, count as without them."""
+        if self._waiting and not self.measures:
+            self._give(lambda _: True)
+
+    def forget(self, reply_id: str) -> None:
+        """A reply was cut: what waits of it will not be heard."""
+        self._waiting = deque(piece for piece in self._waiting if piece.reply_id != reply_id)
+
+    def _give(self, is_heard: Callable[[_Piece], bool]) -> None:
+        """Tell the newest position of each reply among the pieces at the front that were heard."""
+        newest: dict[str, _Piece] = {}
+        while self._waiting and is_heard(self._waiting[0]):
+            piece = self._waiting.popleft()
+            newest[piece.reply_id] = piece
+        for piece in newest.values():
+            self._tell(piece.reply_id, piece.played_ms, piece.finished)
