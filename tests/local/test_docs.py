@@ -44,6 +44,19 @@ def test_every_option_of_the_command_is_told_of() -> None:
         assert option in page, option
 
 
+def test_the_lines_that_install_weights_are_the_same_wherever_they_stand() -> None:
+    """Issue of the local LLM: in README and `.ci/run`; an error names them, too."""
+    from realtime.local import smart_turn, weights
+    from realtime.local.brain import smollm
+
+    root = PAGE.parents[1]
+    pages = [path.read_text("utf-8") for path in (PAGE, root / "README.md", root / ".ci" / "run")]
+    for line in (*smollm.INSTALL_LINE.split(" && "), weights.BASE_LINE, smart_turn.INSTALL_LINE):
+        needed = line.removeprefix("pip install ")
+        for page in pages:
+            assert re.search(rf"pip install (-q )?{re.escape(needed)}", page), line
+
+
 def _options(add: object) -> list[str]:
     import argparse
 
