@@ -17,6 +17,7 @@ __all__ = [
     "AudioReceived",
     "ConnectionDropped",
     "ContextSummarized",
+    "DtmfReceived",
     "ErrorReported",
     "FrameKept",
     "FrameSkipped",
@@ -314,6 +315,16 @@ class TrackEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DtmfReceived:
+    """The caller pressed a key of the telephone."""
+
+    source: str
+    """The name of the call's track."""
+    digit: str
+    """One of `0`–`9`, `*`, `#`, `A`–`D`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionDropped:
     """The connection to the provider was lost."""
 
@@ -374,6 +385,7 @@ SessionEvent = (
     | ContextSummarized
     | HandedOff
     | TrackEnded
+    | DtmfReceived
     | ConnectionDropped
     | Reconnected
     | ErrorReported

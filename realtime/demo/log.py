@@ -223,6 +223,7 @@ class CallLog:
         | ev.TranscriptionFailed
         | ev.HandedOff
         | ev.TrackEnded
+        | ev.DtmfReceived
         | ev.ConnectionDropped
         | ev.Reconnected
         | ev.ErrorReported
@@ -244,6 +245,8 @@ class CallLog:
                 yield "note", f"{handoff.from_agent} handed over to {handoff.to_agent}{reason}"
             case ev.TrackEnded():
                 yield "link", f"the {event.kind} track {event.source} ended"
+            case ev.DtmfReceived():
+                yield "note", f"{event.source}: key {event.digit}"
             case ev.ConnectionDropped():
                 self.linked = False
                 yield "link", f"lost the model: {event.reason}" + (" (trying again)" if event.will_retry else "")

@@ -1,20 +1,20 @@
 """The three audio formats of the protocol, to samples and back: PCM16 at 24 kHz, and G.711 (mu-law, A-law) at 8 kHz.
 
 Owns: `AudioDecoder` (a client's bytes to samples at the recognizer's rate) and `AudioEncoder` (the synthesizer's PCM16
-to a client's bytes), both with state, one per stream; `FORMATS`. Driven by the session. G.711 by table (ITU-T G.711).
+to a client's bytes), both with state, one per stream; `FORMATS`. Driven by the session. The laws are `realtime.media.g711`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from realtime.local.parts import Samples
+from realtime.media import g711
 from realtime.media.resample import Resampler
 from realtime.pcm import OddByteCarry
 
@@ -40,6 +40,7 @@ FORMATS: Final[dict[str, FormatFacts]] = {
     "audio/pcma": FormatFacts(rate_hz=8_000, sample_bytes=1),
 }
 """The formats by the name that `session.audio.….format.type` has."""
+_LAWS: Final[dict[str, g711.Law]] = {"audio/pcmu": "mu", "audio/pcma": "a"}
 
 
 def duration_ms(byte_count: int, format_type: str) -> int:
@@ -58,7 +59,8 @@ class AudioDecoder:
             format_type: One of `FORMATS`.
             rate_hz: The rate wanted.
         """
-        self._table = None if format_type == "audio/pcm" else _decode_table(format_type)
+        law = _LAWS.get(format_type)
+        self._table = None if law is None else g711.decode_table(law)
         self._carry = OddByteCarry()
         self._resampler = Resampler(FORMATS[format_type].rate_hz, rate_hz)
 
@@ -109,43 +111,16 @@ def to_pcm16(samples: Samples) -> Pcm16:
     return clipped
 
 
-@cache
-def _decode_table(format_type: str) -> Pcm16:
-    """The 256 values of a G.711 law."""
-    code = np.arange(256, dtype=np.int32)
-    if format_type == "audio/pcmu":
-        code = ~code & 0xFF
-        value = (((code & 0x0F) << 3) + 0x84) << ((code & 0x70) >> 4)
-        value -= 0x84
-        return np.where(code & 0x80, -value, value).astype(np.int16)
-    code ^= 0x55
-    segment = (code & 0x70) >> 4
-    value = ((code & 0x0F) << 4) + 8
-    value = np.where(segment > 0, (value + 0x100) << np.maximum(segment - 1, 0), value)
-    return np.where(code & 0x80, value, -value).astype(np.int16)
-
-
-@cache
-def _encode_table(format_type: str) -> npt.NDArray[np.uint8]:
-    """The code of every 16-bit value: the one whose own value is nearest."""
-    values = _decode_table(format_type).astype(np.int32)
-    order = np.argsort(values, kind="stable")
-    middles = (values[order][1:] + values[order][:-1]) / 2.0
-    every = np.arange(-32768, 32768)
-    table: npt.NDArray[np.uint8] = order[np.searchsorted(middles, every)].astype(np.uint8)
-    return table
-
-
 def _as_pcm16(samples: Pcm16) -> bytes:
     return samples.astype("<i2", copy=False).tobytes()
 
 
 def _as_mu_law(samples: Pcm16) -> bytes:
-    return _encode_table("audio/pcmu")[samples.astype(np.int32) + 32768].tobytes()
+    return g711.encode_samples(samples, "mu")
 
 
 def _as_a_law(samples: Pcm16) -> bytes:
-    return _encode_table("audio/pcma")[samples.astype(np.int32) + 32768].tobytes()
+    return g711.encode_samples(samples, "a")
 
 
 _ENCODERS: Final[dict[str, Callable[[Pcm16], bytes]]] = {

@@ -62,7 +62,7 @@ class MediaSources:
             if reader.track is track:
                 raise ArgumentError("track", track, f"a track that is not read already (this one is, as {name!r})")
         if source is None:
-            source = self._free_name(_DEFAULT_NAMES[track.kind])
+            source = self.free_name(_DEFAULT_NAMES[track.kind])
         if not isinstance(source, str) or not source:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("source", source, "a name that is not empty")
         if source in self._readers:
@@ -153,7 +153,8 @@ class MediaSources:
         if not self._driver.closed and all(reader.track is not track for reader in self._readers.values()):
             self.add(track, name)
 
-    def _free_name(self, stem: str) -> str:
+    def free_name(self, stem: str) -> str:
+        """A name that no track has: the stem, numbered from the second on."""
         name, number = stem, 1
         while name in self._readers:
             number += 1

@@ -14,9 +14,10 @@ from realtime.chat.conversation import Conversation
 from realtime.chat.messages import ImageContent
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import SessionSettings
-from realtime.errors import SessionClosed, UserError
+from realtime.errors import ArgumentError, SessionClosed, UserError
 from realtime.pipelines.clock import Clock, SystemClock
 from realtime.pipelines.reading import SessionReading
+from realtime.pipelines.telephony import TelephonyStream, attach_call
 from realtime.tracks.reply import ReplyTrack
 
 __all__ = ["SessionTracks"]
@@ -67,41 +68,56 @@ class SessionTracks(SessionReading):
         await self._running().media.remove(track)
 
     def attach(self, pc: Any, *, sources: Mapping[str, str] | None = None) -> None:
-        """Take all tracks of an aiortc peer connection, now and later, and send it the reply.
+        """Talk with who is at the other end: all tracks of a peer connection, now and later, or a call; and send the reply.
 
         Works for the side that offers and the side that answers, before or after ``setRemoteDescription``. When a user
         comes back with another peer connection, `detach` the old one first: the same names go on, and the reply from
         where it is.
 
         Args:
-            pc: The peer connection.
+            pc: An aiortc peer connection, or a `TelephonyStream`, whose track is named ``phone``.
             sources: Names of its tracks by media section, ``{mid: name}``; None: ``microphone`` and ``camera``.
 
         Raises:
-            ArgumentError: It is no aiortc peer connection.
-            UserError: Its local description is set already, or it is closed.
+            ArgumentError: It is neither, or a call was given `sources`.
+            UserError: Its local description is set already, or it is closed; or the reply goes to another listener.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
         if runtime.driver.closed:
             raise SessionClosed("the session has ended")
-        runtime.media.attach(pc, self.reply_track, sources)
+        if not isinstance(pc, TelephonyStream):
+            runtime.media.attach(pc, self.reply_track, sources)
+            return
+        if sources is not None:
+            raise ArgumentError("sources", sources, "None: a call has one track, and no media sections")
+        attach_call(pc, driver=runtime.driver, player=runtime.player, media=runtime.media, spawn=runtime.spawn)
 
     async def detach(self, pc: Any) -> None:
-        """Let a peer connection go: its tracks are read no more, the reply waits for the next one. It is not closed.
+        """Let a peer connection or a call go: it is read no more, the reply waits for the next one. It is not closed.
 
         Raises:
             ArgumentError: It is not attached.
         """
-        await self._running().media.detach(pc)
+        media = self._running().media
+        if isinstance(pc, TelephonyStream):
+            await media.remove(pc.track)
+            pc.leave()
+        else:
+            await media.detach(pc)
 
     @property
     def reply_track(self) -> ReplyTrack:
         """The spoken reply as an aiortc audio track: 20 ms frames at 48 kHz, silence when idle.
 
         Always the same, unless it ended (aiortc ends what a closed peer connection sent): then it is a new one.
+
+        Raises:
+            UserError: A telephone call has it.
         """
         runtime = self._running()
+        if self._reply_track is None and not runtime.player.needs_track:
+            raise UserError("the reply is spoken into a telephone call; while that lasts there is no track of it")
         if self._reply_track is None or (runtime.player.needs_track and not runtime.driver.closed):
             self._reply_track = ReplyTrack(
                 self.capabilities.output_rate_hz, on_played=runtime.player.on_track_played, clock=self._clock

@@ -4,8 +4,8 @@
 
     from realtime.testing import Expect, FakeTrack, ManualClock, Reply, ScriptedModel, openai_script
 
-Nothing of it is used by the package itself. `SyntheticPeer` is a user at the other end of a real
-WebRTC call on this machine. `openai_script` builds what a server of OpenAI's protocol says;
+Nothing of it is used by the package itself. `SyntheticPeer` is a user at the other end of a real WebRTC call on this
+machine, `ScriptedPhone` a caller with a telephone. `openai_script` builds what a server of OpenAI's protocol says;
 `check_wire_format` and `check_transport` are what a provider of your own has to pass.
 """
 
@@ -17,6 +17,7 @@ from realtime.testing.conformance import check_transport, check_wire_format, mut
 from realtime.testing.loopback import connect, make_peer, on_loopback
 from realtime.testing.memory import MemoryEnd, MemoryPair
 from realtime.testing.peer import Pause, Say, Show, SyntheticPeer, Turn
+from realtime.testing.phone import ScriptedPhone
 from realtime.testing.replay import Replay, ReplayError, replay
 from realtime.testing.scripted import Close, Drop, Expect, Reply, ScriptedModel
 from realtime.testing.tracks import FakeTrack
@@ -35,6 +36,7 @@ __all__ = [
     "Reply",
     "Say",
     "ScriptedModel",
+    "ScriptedPhone",
     "Show",
     "SyntheticPeer",
     "Turn",

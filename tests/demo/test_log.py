@@ -40,6 +40,7 @@ EXAMPLES: dict[type, ev.SessionEvent] = {
         ev.ContextSummarized(message=MESSAGE, digested=("m1", "m2")),
         ev.HandedOff(handoff=AgentHandoff("b", "a", "asked for")),
         ev.TrackEnded(source="camera", kind="video", error=None),
+        ev.DtmfReceived(source="phone", digit="5"),
         ev.ConnectionDropped(reason="gone", will_retry=True),
         ev.Reconnected(state_restored=True, gap_ms=300),
         ev.ErrorReported(error=ValueError("odd"), where="track camera"),

@@ -38,6 +38,7 @@ from realtime.events import (
     AudioReceived,
     ConnectionDropped,
     ContextSummarized,
+    DtmfReceived,
     ErrorReported,
     FrameKept,
     FrameSkipped,
@@ -188,6 +189,8 @@ def name(event: SessionEvent) -> str:
             return event.handoff.to_agent
         case TrackEnded():
             return event.kind
+        case DtmfReceived():
+            return event.digit
         case ConnectionDropped():
             return event.reason
         case Reconnected():
