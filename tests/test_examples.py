@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from websockets.asyncio.client import connect
 
 from realtime.pcm import read_wav
+from realtime.testing import ScriptedPhone
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -30,7 +33,7 @@ def _run(name: str, *arguments: str | Path) -> str:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_is_under_100_lines_and_is_run_here(example: Path) -> None:
     assert len(example.read_text(encoding="utf-8").splitlines()) < 100
-    assert f'_run("{example.name}"' in Path(__file__).read_text(encoding="utf-8")
+    assert f'"{example.name}"' in Path(__file__).read_text(encoding="utf-8")
 
 
 def test_text_only_answers_every_sentence_within_its_window(llm_url: str) -> None:
@@ -65,6 +68,54 @@ def test_voice_and_camera_hears_sees_and_speaks(llm_url: str, speech: Callable[[
     pcm, rate_hz, _ = read_wav(reply.read_bytes())
     assert len(pcm) / 2 / rate_hz > 0.5
     assert np.abs(np.frombuffer(pcm, "<i2").astype(int)).max() > 1_000
+
+
+def test_phone_call_answers_a_caller_until_the_hang_up(llm_url: str, speech: Callable[[str], Path]) -> None:
+    pcm, rate_hz, _ = read_wav(speech("Hello there!").read_bytes())
+    said, heard_ms = asyncio.run(_phone_call(llm_url, pcm + bytes(4 * rate_hz), rate_hz))
+    assert "call CA1: answered" in said
+    assert "call CA1: user: Hello there" in said
+    assert "call CA1: key 5" in said
+    assert re.search(r"call CA1: over, \d+ ms spoken", said)
+    assert heard_ms > 500
+
+
+async def _phone_call(model: str, pcm: bytes, rate_hz: int) -> tuple[str, int]:
+    """Say something, hear the answer, press a key, hear that answer, hang up. Gives what was printed and how long was heard."""
+    arguments = (FOLDER / "phone_call.py", "--port", "0", "--calls", "1", "--model", model)
+    process = await asyncio.create_subprocess_exec(sys.executable, *map(str, arguments), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    lines: list[str] = []
+
+    async def wait_for(pattern: str) -> str:
+        assert process.stdout is not None
+        while not lines or not re.search(pattern, lines[-1]):
+            line = await process.stdout.readline()
+            assert line, lines
+            lines.append(line.decode())
+        return lines[-1]
+
+    url = (await wait_for("listening on")).split()[-1]
+    async with asyncio.timeout(100), connect(url, compression=None) as websocket:
+        phone = ScriptedPhone(websocket, call_id="CA1")
+        await phone.start()
+        await phone.say(pcm, rate_hz=rate_hz)  # with silence behind it, which ends the turn
+        listening = asyncio.create_task(_listen(phone))
+        await wait_for(r"call CA1: assistant: \w+")
+        await phone.press("5")
+        await wait_for("key 5")
+        await wait_for(r"call CA1: assistant: \w+")
+        await phone.hang_up()
+        await wait_for("call CA1: over")
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    assert await process.wait() == 0
+    return "".join(lines), len(phone.heard) // 8
+
+
+async def _listen(phone: ScriptedPhone) -> None:
+    while True:
+        await phone.play(40)
 
 
 def _sign(path: Path) -> Path:
