@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from realtime import pcm
 from realtime.chat.formats.text import result_text, tagged_instruction
 from realtime.chat.messages import ChatMessage, ChatRole, ImageContent
 from realtime.core.commands import (
@@ -43,6 +42,8 @@ __all__ = ["GeminiOptions", "GeminiWire"]
 _MAX_AUDIO_BYTES: Final = 128_000  # four seconds at 16 kHz
 _PICTURE_SECONDS: Final = 10.0
 _GO_ON: Final = "[The user waits for you to speak.]"
+_ACTIVITY_START: Final = '{"realtimeInput":{"activityStart":{}}}'
+_AUDIO_HEAD: Final = '{"realtimeInput":{"audio":{"data":"'
 
 
 class GeminiWire:
@@ -68,6 +69,7 @@ class GeminiWire:
         self._has_content = False
         self._typed: list[str] = []
         self._sent_bytes = 0
+        self._audio_tail = f'","mimeType":"audio/pcm;rate={options.input_rate_hz}"}}}}}}'
         self._newest: tuple[ImageContent, float] | None = None
 
     def encode(self, command: LinkCommand) -> list[str | bytes]:
@@ -78,11 +80,18 @@ class GeminiWire:
             UserError: Gemini cannot do it. Nothing was changed.
         """
         messages: list[JsonObject] = []
-        if self._history_is_open and not (isinstance(command, CreateItem) and self._earlier_items):
+        if self._history_is_open and not self._belongs_to_history(command):
             messages += self._close_history()
-        messages += self._messages(command)
-        self._encoded += len(messages)
-        return [dump_message(message) for message in messages]
+        if isinstance(command, AppendAudio):
+            written: list[str | bytes] = [*map(dump_message, messages), *self._append(command.pcm)]
+        else:
+            written = [*map(dump_message, messages + self._messages(command))]
+        self._encoded += len(written)
+        return written
+
+    def _belongs_to_history(self, command: LinkCommand) -> bool:
+        """Whether the earlier conversation goes on with a command: an item of it, or its announcement once more."""
+        return isinstance(command, ConfigureSession) or (isinstance(command, CreateItem) and self._earlier_items > 0)
 
     def decode(self, data: str | bytes) -> list[ModelEvent]:
         """Read one wire message; never raises."""
@@ -109,8 +118,8 @@ class GeminiWire:
         match command:
             case ConfigureSession():
                 return self._configure(command)
-            case AppendAudio():
-                return self._append(command.pcm)
+            case AppendAudio():  # in `_append`
+                return []
             case CommitAudio():
                 return self._commit()
             case ClearAudio():
@@ -135,19 +144,28 @@ class GeminiWire:
         if self._setup is not None:
             if setup != self._setup:
                 raise ReconfigurationError("Gemini cannot be configured anew while it is connected")
+            if self._history_is_open and not command.earlier_items:
+                return self._close_history()
+            if self._takes_history and command.earlier_items and not self._history_is_open:
+                raise ReconfigurationError("Gemini is told an earlier conversation only if it was announced at once")
             self._open_history(command.earlier_items)
             return []
         self._setup = setup
         self._is_manual = command.turn_detection.mode == "manual"
         resumption: JsonObject = {} if self._resumption is None else {"handle": self._resumption.handle}
         sent: JsonObject = {**setup, "sessionResumption": resumption}
-        if self._options.history_first and self._resumption is None and command.earlier_items:
+        if self._takes_history and command.earlier_items:
             sent["historyConfig"] = {"initialHistoryInClientContent": True}
         self._open_history(command.earlier_items)
         return [{"setup": sent}]
 
+    @property
+    def _takes_history(self) -> bool:
+        """Whether an earlier conversation comes first, before anything else."""
+        return self._options.history_first and self._resumption is None
+
     def _open_history(self, earlier_items: int) -> None:
-        if self._options.history_first and self._resumption is None:
+        if self._takes_history:
             self._earlier_items = earlier_items
             self._history_is_open = earlier_items > 0
 
@@ -157,18 +175,19 @@ class GeminiWire:
 
     # -- sound ------------------------------------------------------------------------------------------------------
 
-    def _append(self, data: bytes) -> list[JsonObject]:
-        # hot path: fifty times a second
-        rate_hz = self._options.input_rate_hz
-        messages: list[JsonObject] = []
+    def _append(self, data: bytes) -> list[str]:
+        # hot path: fifty times a second; base64 needs no escaping, and the rest of the message is always the same
+        messages: list[str] = []
         if self._is_manual and not self._is_active:
             self._is_active = True
-            messages.append({"realtimeInput": {"activityStart": {}}})
-        for at in range(0, len(data), _MAX_AUDIO_BYTES):
-            chunk = encode_base64(data[at : at + _MAX_AUDIO_BYTES])
-            messages.append({"realtimeInput": {"audio": {"data": chunk, "mimeType": f"audio/pcm;rate={rate_hz}"}}})
+            messages.append(_ACTIVITY_START)
+        if len(data) <= _MAX_AUDIO_BYTES:
+            messages.append(f"{_AUDIO_HEAD}{encode_base64(data)}{self._audio_tail}")
+        else:
+            chunks = (data[at : at + _MAX_AUDIO_BYTES] for at in range(0, len(data), _MAX_AUDIO_BYTES))
+            messages += [f"{_AUDIO_HEAD}{encode_base64(chunk)}{self._audio_tail}" for chunk in chunks]
         self._sent_bytes += len(data)
-        self._decoder.sent_ms = pcm.bytes_to_ms(self._sent_bytes, rate_hz)
+        self._decoder.sent_ms = self._sent_bytes * 500 // self._options.input_rate_hz
         self._decoder.expects_speech = True
         return messages
 
