@@ -143,8 +143,8 @@ class SessionMachine(MachineActs):
     # == feed: tracks ===================================================================================================
 
     def receive_audio(self, pcm: bytes, *, now: float) -> None:  # hot path: 25–50 times a second
-        """The user's audio: PCM16 mono at `ModelCapabilities.input_rate_hz`, whole samples."""
-        if self._is_closed:
+        """The user's audio: PCM16 mono at `ModelCapabilities.input_rate_hz`, whole samples; none to a model that takes none."""
+        if self._is_closed or not self._parts.capabilities.supports_audio_input:
             return
         self._parts.effects.now = now
         self._parts.input_audio.push(pcm)
@@ -155,6 +155,12 @@ class SessionMachine(MachineActs):
         if self._is_closed or not self._parts.capabilities.supports_image_input:
             return False
         return self._parts.sampler.looks_at(source, pts_ms=pts_ms, captured_at=captured_at)
+
+    def is_frame_due(self, source: str, *, pts_ms: int) -> bool:  # hot path: every frame
+        """Whether a frame of this media time would be shown (a question: it changes nothing). Others may stay undecoded."""
+        if self._is_closed or not self._parts.capabilities.supports_image_input:
+            return False
+        return self._parts.sampler.is_due(source, pts_ms=pts_ms)
 
     def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
         """A frame of a camera or a screen: what should become of it."""

@@ -116,14 +116,24 @@ class FrameSampler:
             captured_at: When it arrived, on the session's clock.
         """
         source = self._sources.get(name)
-        if source is None or name in self._wanted or self._wanted_from_any:
-            return True
-        if source.last_pts_ms is not None and pts_ms < source.last_pts_ms:
+        return source is None or self.is_due(name, pts_ms=pts_ms) or self._holds(source, captured_at)
+
+    def is_due(self, name: str, *, pts_ms: int) -> bool:  # hot path: every frame of every source
+        """Whether a frame would be kept, if it is another picture: it is due by the schedule, or somebody looks.
+
+        Args:
+            name: Its source.
+            pts_ms: Its media time.
+        """
+        if name in self._wanted or self._wanted_from_any:
             return True
         period_ms = self._period_ms()
-        if period_ms is not None and (source.kept_pts_ms is None or self._is_due(source, pts_ms, period_ms)):
+        source = self._sources.get(name)
+        if source is None:
+            return period_ms is not None
+        if source.last_pts_ms is not None and pts_ms < source.last_pts_ms:
             return True
-        return self._holds(source, captured_at)
+        return period_ms is not None and (source.kept_pts_ms is None or self._is_due(source, pts_ms, period_ms))
 
     def receive(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame of every source
         """Judge a frame."""

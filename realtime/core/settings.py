@@ -150,9 +150,14 @@ class FrameSampling:
     """An unchanged picture is kept all the same when the last kept frame is this old."""
     max_age_seconds: float = 2.0
     """A frame that waited longer than this before it could be sent is dropped."""
+    decode: Literal["wanted", "all"] = "wanted"
+    """Of the video of an attached peer connection: `wanted`: only frames that will be looked at are decoded, and the sender
+    is asked for a key frame when one is; `all`: every frame, which costs four to eight times as much and asks for nothing."""
 
     def __post_init__(self) -> None:
         """Check every range."""
+        if self.decode not in ("wanted", "all"):
+            raise ArgumentError("decode", self.decode, "'wanted' or 'all'")
         check_number("fps_speaking", self.fps_speaking)
         check_number("fps_idle", self.fps_idle)
         check_number("min_change", self.min_change, most=255)

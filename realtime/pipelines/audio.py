@@ -42,6 +42,11 @@ class AudioInput:
         self._chunk_bytes = pcm.ms_to_samples(CHUNK_MS, rate_hz) * 2
         self._max_chunk_bytes = pcm.ms_to_samples(MAX_CHUNK_MS, rate_hz) * 2
 
+    @property
+    def rate_hz(self) -> int:
+        """The model's rate."""
+        return self._rate_hz
+
     def add(self, source: str) -> None:
         """Take a source in."""
         self._converters[source] = AudioConverter(self._rate_hz, max_gap_seconds=MAX_GAP_SECONDS)
@@ -60,6 +65,10 @@ class AudioInput:
     def receive(self, source: str, frame: Any) -> None:  # hot path: every audio frame of every source
         """Take an av.AudioFrame of a source that was added."""
         self._emit(self._mixer.push(source, self._converters[source].convert(frame)))
+
+    def receive_pcm(self, source: str, samples: bytes) -> None:  # hot path: every packet of every source
+        """Take PCM16 mono at the model's rate, whole samples, of a source that was added."""
+        self._emit(self._mixer.push(source, samples))
 
     def flush(self) -> None:
         """Deliver what is too short for a chunk."""

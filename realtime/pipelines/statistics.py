@@ -26,6 +26,10 @@ class TrackStatistics:
     """Of them, passed over because a newer one was there already."""
     faults: int
     """Of them, that could not be handled."""
+    undecoded: int = 0
+    """Of them, never decoded, because nobody was going to look at them. Only of tracks that are received directly."""
+    concealed_ms: int = 0
+    """Sound made up for packets that were lost. Only of tracks that are received directly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,13 @@ from typing import Any, Protocol
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
 from realtime.core.events import FrameKept, SessionEvent
-from realtime.core.sampling import FrameFacts, FrameVerdict
+from realtime.core.sampling import FrameFacts, FrameVerdict, thumb_difference
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms, thumbprint
 from realtime.media.image import EncodeOptions, encode
 from realtime.media.options import ResizeOptions
 from realtime.pipelines.worker import WorkerPool
+from realtime.tracks.picture_decoder import UndecodedFrame
 
 __all__ = ["ImageReport", "LooksAt", "PictureEncoder", "VideoInput"]
 
@@ -65,7 +66,7 @@ class PictureEncoder:
         """
         self._options = options
         self._detail = detail
-        self._max_bytes = max_image_bytes
+        self.max_image_bytes = max_image_bytes
 
     def __call__(self, frame: Any) -> ImageContent:
         """Encode a frame.
@@ -74,8 +75,9 @@ class PictureEncoder:
             ImageError: It cannot be read, or not be made small enough.
         """
         data = encode(frame, self._options)
-        if self._max_bytes is not None and len(data) > self._max_bytes:
-            data = self._encode_smaller(frame, self._max_bytes)
+        limit = self.max_image_bytes
+        if limit is not None and len(data) > limit:
+            data = self._encode_smaller(frame, limit)
         mime_type = "image/png" if self._options.format == "PNG" else "image/jpeg"
         return ImageContent.from_bytes(data, mime_type, self._detail)
 
@@ -113,9 +115,11 @@ class PictureEncoder:
 class _Source:
     """One camera or screen."""
 
-    __slots__ = ("busy", "held", "waiting")
+    __slots__ = ("busy", "held", "thumb", "waiting")
 
     def __init__(self) -> None:
+        self.thumb = b""
+        """The thumbprint of the last frame that was kept."""
         self.held: dict[int, tuple[Any, float]] = {}
         """Frames held for the end of the turn, and when they were captured, by id."""
         self.waiting: tuple[int, Any, float] | None = None
@@ -136,6 +140,7 @@ class VideoInput:
         pool: WorkerPool,
         now: Callable[[], float],
         max_age_seconds: float,
+        min_change: float = 0.0,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         """Start without sources.
@@ -148,8 +153,10 @@ class VideoInput:
             pool: Where it runs.
             now: The session's clock.
             max_age_seconds: A frame that waited longer for the worker is not encoded any more.
+            min_change: As `FrameSampling.min_change`, for frames that are decoded only now.
             spawn: Starts a task that belongs to the session.
         """
+        self._min_change = min_change
         self._judge = judge
         self._looks_at = looks_at
         self._report = report
@@ -165,6 +172,10 @@ class VideoInput:
         self.replaced = 0
         """Kept frames that a newer one overtook on the way to the worker."""
 
+    def now(self) -> float:
+        """The session's clock."""
+        return self._now()
+
     def add(self, source: str) -> None:
         """Take a source in."""
         self._sources[source] = _Source()
@@ -173,10 +184,18 @@ class VideoInput:
         """Let a source and what it holds go. A frame that is being encoded still becomes a picture."""
         self._sources.pop(source, None)
 
-    def receive(self, source: str, frame: Any) -> None:  # hot path: every frame of every source
-        """Take a frame of a source that was added."""
+    def receive(  # hot path: every frame of every source
+        self, source: str, frame: Any, captured_at: float | None = None
+    ) -> None:
+        """Take a frame of a source that was added.
+
+        Args:
+            source: Which.
+            frame: A picture, or an `UndecodedFrame` that was not due: it may be held, and is decoded if it is shown.
+            captured_at: When it came, on the session's clock; None: now.
+        """
         entry = self._sources[source]
-        now = self._now()
+        now = self._now() if captured_at is None else captured_at
         width, height = frame_size(frame)
         media_ms = pts_ms(frame)
         at_ms = round(now * 1000) if media_ms is None else media_ms
@@ -187,12 +206,15 @@ class VideoInput:
             pts_ms=at_ms,
             width=width,
             height=height,
-            thumbprint=_thumbprint(frame) if self._looks_at(source, pts_ms=at_ms, captured_at=now) else b"",
+            thumbprint=b""
+            if isinstance(frame, UndecodedFrame) or not self._looks_at(source, pts_ms=at_ms, captured_at=now)
+            else _thumbprint(frame),
         )
         verdict = self._judge(facts)
         for frame_id in verdict.released:
             entry.held.pop(frame_id, None)
         if verdict.action == "keep":
+            entry.thumb = facts.thumbprint
             self._encode(source, entry, (facts.frame_id, frame, now))
         elif verdict.action == "hold":
             entry.held[facts.frame_id] = (frame, now)
@@ -248,16 +270,24 @@ class VideoInput:
                     self._report(source=source, frame_id=frame_id, image=None)
                     continue
                 try:
-                    image = await self._pool.run(self._encoder, frame)
+                    image = await self._pool.run(self._make_picture, frame, entry.thumb)
                 except Exception as error:
                     self._report(source=source, frame_id=frame_id, image=None, error=error)
                 else:
-                    if self._lookers:
+                    if self._lookers and image is not None:
                         self._encoded.append((source, captured_at, image))
                     self._report(source=source, frame_id=frame_id, image=image)
                 del frame
         finally:
             entry.busy = False
+
+    def _make_picture(self, frame: Any, last_thumb: bytes) -> ImageContent | None:  # on a worker thread
+        """Decode, if need be, and encode a frame; None: now that it is decoded it shows nothing new."""
+        if isinstance(frame, UndecodedFrame):
+            frame = frame.decode()
+            if self._min_change and thumb_difference(_thumbprint(frame), last_thumb) < self._min_change:
+                return None
+        return self._encoder(frame)
 
     def observe(self, event: SessionEvent) -> None:
         """A picture was sent: whoever looks for such a one has it."""

@@ -1,0 +1,152 @@
+"""Opus to PCM16, straight at the rate that is wanted, and what stands in for a packet that was lost.
+
+Owns: `OpusDecoder` and the search for libopus. Driven by the audio pipeline of a peer connection, on the loop: 20–40 µs a
+packet. The library is the one that PyAV's wheels bring along, else the system's; PyAV's own interface to it always gives
+48 kHz stereo, and neither conceals nor reads the copies of lost speech that packets may carry (in-band FEC). It starts no
+thread and looks at no clock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import av
+
+from realtime.errors import ArgumentError, RealtimeError
+
+__all__ = ["OPUS_RATES", "OpusDecoder", "OpusError", "find_opus"]
+
+OPUS_RATES: Final = (8_000, 12_000, 16_000, 24_000, 48_000)
+"""What libopus decodes to."""
+
+_MAX_SECONDS = 0.120
+"""The longest packet, and the longest that one call conceals."""
+_STEP_HZ = 400
+"""Concealment comes in steps of 2.5 ms."""
+
+
+class OpusError(RealtimeError):
+    """A packet that is no Opus."""
+
+
+def find_opus() -> Any | None:
+    """The library, its functions declared; None if this machine has none that can be used."""
+    return _LIBRARY
+
+
+def _load() -> Any | None:
+    for candidate in _candidates():
+        try:
+            library = ctypes.CDLL(candidate)
+            _declare(library)
+        except (OSError, AttributeError):  # not there, not for this machine, or another library of that name
+            continue
+        return library
+    return None
+
+
+def _candidates() -> Iterator[str]:
+    """Paths to try: beside PyAV (Linux and Windows wheels: av.libs; macOS: av/.dylibs), then the system's."""
+    package = Path(av.__file__).parent
+    for folder in (package.parent / "av.libs", package / ".dylibs"):
+        yield from map(str, sorted(folder.glob("libopus*")))
+    system = ctypes.util.find_library("opus")
+    if system:
+        yield system
+
+
+def _declare(library: Any) -> None:
+    library.opus_decoder_create.argtypes = [ctypes.c_int32, ctypes.c_int, ctypes.POINTER(ctypes.c_int)]
+    library.opus_decoder_create.restype = ctypes.c_void_p
+    library.opus_decoder_destroy.argtypes = [ctypes.c_void_p]
+    library.opus_decoder_destroy.restype = None
+    library.opus_decode.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_char_p,
+        ctypes.c_int32,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_int,
+    ]
+    library.opus_decode.restype = ctypes.c_int
+
+
+_LIBRARY = _load()
+"""Found when this module is loaded: looking through folders has no place on a running loop."""
+
+
+class OpusDecoder:
+    """Decodes one stream of Opus packets to mono PCM16.
+
+    Attributes:
+        rate_hz: Samples a second of what comes out.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_bytes", "_capacity", "_decode", "_pcm", "_state", "rate_hz")
+
+    def __init__(self, rate_hz: int) -> None:
+        """Begin a stream.
+
+        Args:
+            rate_hz: One of `OPUS_RATES`.
+
+        Raises:
+            ArgumentError: It is another.
+            OpusError: There is no libopus here (`find_opus`), or it has no memory.
+        """
+        if rate_hz not in OPUS_RATES:
+            raise ArgumentError("rate_hz", rate_hz, "one of " + ", ".join(map(str, OPUS_RATES)))
+        library = find_opus()
+        if library is None:
+            raise OpusError("there is no libopus on this machine")
+        error = ctypes.c_int()
+        self._state = library.opus_decoder_create(rate_hz, 1, ctypes.byref(error))
+        if not self._state:
+            raise OpusError(f"libopus makes no decoder (error {error.value})")
+        weakref.finalize(self, library.opus_decoder_destroy, self._state)
+        self.rate_hz = rate_hz
+        self._capacity = int(rate_hz * _MAX_SECONDS)
+        self._pcm = (ctypes.c_int16 * self._capacity)()
+        self._address = ctypes.addressof(self._pcm)
+        self._bytes = memoryview(self._pcm).cast("B")
+        self._decode = library.opus_decode
+
+    def decode(self, packet: bytes) -> bytes:
+        """The sound of a packet, 2.5 to 120 ms.
+
+        Raises:
+            OpusError: It is no Opus packet.
+        """
+        # hot path: fifty times a second per call
+        count: int = self._decode(self._state, packet, len(packet), self._address, self._capacity, 0)
+        return self._taken(count)
+
+    def conceal(self, samples: int, following: bytes | None = None) -> bytes:
+        """What stands in for lost sound; it fades the longer the loss is.
+
+        Args:
+            samples: How much was lost; up to 120 ms of it is made up, in whole steps of 2.5 ms.
+            following: The packet right after the loss, if it is there: it may carry a copy of what went before it.
+
+        Returns:
+            At most `samples` samples.
+        """
+        step = self.rate_hz // _STEP_HZ
+        samples = min(samples, self._capacity) // step * step
+        if samples <= 0:
+            return b""
+        packet, with_copy = (following, 1) if following else (None, 0)
+        count: int = self._decode(self._state, packet, len(packet or b""), self._address, samples, with_copy)
+        if count < 0 and with_copy:  # the packet after it is damaged; that shows when its turn comes
+            count = self._decode(self._state, None, 0, self._address, samples, 0)
+        return self._taken(count)
+
+    def _taken(self, count: int) -> bytes:
+        if count < 0:
+            raise OpusError(f"no Opus packet (libopus error {count})")
+        return bytes(self._bytes[: count * 2])

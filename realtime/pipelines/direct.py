@@ -1,0 +1,78 @@
+"""What a session does with tracks that it receives directly.
+
+Owns: `Viewer`, which looks at one camera or screen for the sampler, and `JobRunner`, which runs decoding on the encoding
+threads. Driven by `tracks/sampled_decode.py`. It never decides which frame matters: it asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from realtime.pipelines.driver import Driver
+from realtime.pipelines.worker import WorkerPool
+
+__all__ = ["JobRunner", "Viewer"]
+
+
+class JobRunner:
+    """Runs jobs of one session's tracks on a pool's threads, one at a time for each track."""
+
+    def __init__(self, pool: WorkerPool) -> None:
+        """Say where."""
+        self._pool = pool
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        """Run a job; `done` is called on the loop with its result or its error."""
+        task = asyncio.get_running_loop().create_task(self._run(job, done), name="realtime decode")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def aclose(self) -> None:
+        """Wait for nobody: what runs ends by itself, and tells nobody."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        try:
+            result = await self._pool.run(job)
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
+
+
+class Viewer:
+    """Looks at one source's pictures when the sampler says so (`realtime.tracks.sampled_decode.PictureSink`)."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        source: str,
+        *,
+        now: Callable[[], float],
+        receive: Callable[[Any, float], None],
+        run: JobRunner,
+    ) -> None:
+        """Look for a session.
+
+        Args:
+            driver: Has the sampler.
+            source: The track's name.
+            now: The session's clock.
+            receive: Takes each frame and when it came.
+            run: Runs decoding.
+        """
+        self._driver = driver
+        self._source = source
+        self.now = now
+        self.receive = receive
+        self.run = run
+
+    def is_due(self, pts_ms: int) -> bool:  # hot path: every frame
+        """Whether the sampler would show a frame of this media time."""
+        return self._driver.machine.is_frame_due(self._source, pts_ms=pts_ms)

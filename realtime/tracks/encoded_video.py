@@ -1,0 +1,204 @@
+"""From RTP packets of a picture codec to whole encoded frames, without decoding anything.
+
+Owns: `EncodedFrame`, `FrameAssembler` and what VP8 and H.264 payloads tell of themselves. Driven by the receiver, packet by
+packet; pure, no clock of its own. It holds one unfinished frame and what stands behind a gap, both bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from realtime.tracks.packet_order import PacketOrder
+
+__all__ = ["VIDEO_CODECS", "EncodedFrame", "FrameAssembler", "begins_key_frame"]
+
+VIDEO_CODECS: Final = ("vp8", "h264")
+"""Names, as in SDP but in small letters, of what can be assembled here."""
+
+MAX_HELD = 256
+"""Packets that wait behind a gap."""
+MAX_FRAME_BYTES = 4_000_000
+"""A larger frame is none: it is given up."""
+
+_IDR, _SPS, _STAP_A, _FU_A = 5, 7, 24, 28
+_NAL_TYPE = 0x1F
+
+
+class _Packet(NamedTuple):
+    number: int
+    timestamp: int
+    marker: bool
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedFrame:
+    """One frame as it came."""
+
+    timestamp: int
+    """Of its packets, 90,000 ticks a second, 32 bit."""
+    payloads: tuple[bytes, ...]
+    """RTP payloads, in order; empty: parts of it, or of one that it needs, are lost."""
+    is_key: bool
+    """It can be decoded without any other."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(map(len, self.payloads))
+
+
+def begins_key_frame(codec: str, payload: bytes) -> bool:
+    """Whether an RTP payload is the first of what makes a frame need no other: VP8's first partition, H.264's SPS or IDR."""
+    return _begins_vp8_key(payload) if codec == "vp8" else _begins_h264_key(payload)
+
+
+def _begins_frame(codec: str, payload: bytes) -> bool:
+    """Whether an RTP payload is surely the first of a frame. Of H.264 only one with parameter sets tells."""
+    if codec == "vp8":
+        return bool(payload[0] & 0x10) and not payload[0] & 0x0F
+    kind = payload[0] & _NAL_TYPE
+    return kind == _SPS or (kind == _STAP_A and len(payload) > 3 and payload[3] & _NAL_TYPE == _SPS)
+
+
+def _begins_vp8_key(payload: bytes) -> bool:
+    """RFC 7741: the first partition's first packet, and bit 0 of the frame's own first byte is 0."""
+    size = len(payload)
+    first = payload[0] if size else 0
+    if not first & 0x10 or first & 0x0F:
+        return False
+    at = 1
+    if first & 0x80:
+        if size < 2:
+            return False
+        extension = payload[1]
+        at = 2
+        if extension & 0x80:
+            at += 2 if size > at and payload[at] & 0x80 else 1
+        if extension & 0x40:
+            at += 1
+        if extension & 0x30:
+            at += 1
+    return size > at and not payload[at] & 1
+
+
+def _begins_h264_key(payload: bytes) -> bool:
+    """RFC 6184: parameter sets or an IDR slice, alone, aggregated first, or as a first fragment."""
+    if len(payload) < 2:
+        return False
+    kind = payload[0] & _NAL_TYPE
+    if kind == _FU_A:
+        return bool(payload[1] & 0x80) and payload[1] & _NAL_TYPE in (_IDR, _SPS)
+    if kind == _STAP_A:
+        return len(payload) > 3 and payload[3] & _NAL_TYPE in (_IDR, _SPS)
+    return kind in (_IDR, _SPS)
+
+
+class FrameAssembler:
+    """Puts one stream's packets in order and together.
+
+    Attributes:
+        lost: How often a gap was given up.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_codec",
+        "_follows",
+        "_is_broken",
+        "_is_whole",
+        "_last_number",
+        "_order",
+        "_parts",
+        "_timestamp",
+        "lost",
+    )
+
+    def __init__(self, codec: str) -> None:
+        """Begin a stream of a codec (`VIDEO_CODECS`)."""
+        self._codec = codec
+        self._order: PacketOrder[_Packet] = PacketOrder(MAX_HELD)
+        self._parts: list[bytes] = []
+        self._bytes = 0
+        self._timestamp: int | None = None
+        self._last_number: int | None = None
+        self._follows = False
+        """The last packet was there: the next one of another frame is that frame's first."""
+        self._is_whole = False
+        """The frame at hand has all its packets so far."""
+        self._is_broken = True
+        """Something was lost since the last key frame."""
+        self.lost = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether a gap holds packets up."""
+        return self._order.waits
+
+    def missing(self) -> list[int]:
+        """The sequence numbers that are waited for."""
+        return self._order.missing()
+
+    def push(self, number: int, timestamp: int, payload: bytes, *, marker: bool) -> list[EncodedFrame]:
+        """Take a packet; gives the frames that are whole, or known to be lost, now.
+
+        Args:
+            number: Its sequence number.
+            timestamp: Its frame's.
+            payload: Its content; empty: padding, which only fills its number.
+            marker: It is its frame's last.
+        """
+        # hot path: every packet
+        return self._take(self._order.push(number, _Packet(number, timestamp, marker, payload)))
+
+    def give_up(self) -> list[EncodedFrame]:
+        """Wait no longer for the first gap. What follows it cannot be decoded until the next key frame."""
+        return self._take(self._order.give_up())
+
+    def _take(self, packets: list[_Packet]) -> list[EncodedFrame]:
+        frames: list[EncodedFrame] = []
+        for packet in packets:
+            if self._last_number is not None and packet.number != (self._last_number + 1) & 0xFFFF:
+                self.lost += 1
+                self._follows = False
+                self._break()
+            self._last_number = packet.number
+            if packet.payload:
+                self._add(packet, frames)
+                self._follows = True
+        return frames
+
+    def _add(self, packet: _Packet, frames: list[EncodedFrame]) -> None:
+        if packet.timestamp != self._timestamp:
+            if self._timestamp is not None:
+                self._finish(frames)  # its marker did not come, but all its packets did
+            self._timestamp = packet.timestamp
+            self._is_whole = self._follows or _begins_frame(self._codec, packet.payload)
+        if self._is_whole:
+            self._parts.append(packet.payload)
+            self._bytes += len(packet.payload)
+            if self._bytes > MAX_FRAME_BYTES:
+                self._break()
+        if packet.marker:
+            self._finish(frames)
+
+    def _finish(self, frames: list[EncodedFrame]) -> None:
+        assert self._timestamp is not None
+        heads = self._parts[:1] if self._codec == "vp8" else self._parts
+        is_key = any(begins_key_frame(self._codec, part) for part in heads)
+        if is_key:
+            self._is_broken = False
+        parts = () if self._is_broken else tuple(self._parts)
+        frames.append(EncodedFrame(timestamp=self._timestamp, payloads=parts, is_key=is_key and bool(parts)))
+        self._parts.clear()
+        self._bytes = 0
+        self._timestamp = None
+        self._is_whole = False
+
+    def _break(self) -> None:
+        """Something is lost: this frame, and all until the next that needs no other."""
+        self._is_broken = True
+        self._is_whole = False
+        self._parts.clear()
+        self._bytes = 0

@@ -1,0 +1,408 @@
+"""What comes over RTP for one remote track, received by ourselves.
+
+Owns: `TrackIntake` — codecs and retransmissions, the reports that the sender is owed (RR, REMB, NACK, PLI), and the end of the
+track — and the table of tracks that are received so. Driven by aiortc's transport through `ReceiverPort`, packet by packet. It
+needs no thread and waits for nothing; a track that nobody wants is counted, reported on and let go. What sound and pictures
+become is `audio_intake`'s and `sampled_decode`'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import av
+from aiortc import clock
+from aiortc.codecs import is_rtx
+from aiortc.rate import RemoteBitrateEstimator
+from aiortc.rtcrtpreceiver import RTCRtpSynchronizationSource, StreamStatistics
+from aiortc.rtp import (
+    RTCP_PSFB_APP,
+    RTCP_PSFB_PLI,
+    RTCP_RTPFB_NACK,
+    RtcpByePacket,
+    RtcpPsfbPacket,
+    RtcpReceiverInfo,
+    RtcpRrPacket,
+    RtcpRtpfbPacket,
+    RtcpSrPacket,
+    pack_remb_fci,
+    unwrap_rtx,
+)
+from aiortc.stats import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats
+
+from realtime.media.voice import VOICE_CODECS
+from realtime.tracks.aiortc_internals import ReceiverPort, take_over
+from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
+from realtime.tracks.encoded_video import VIDEO_CODECS
+from realtime.tracks.sampled_decode import PictureSink, VideoIntake
+
+__all__ = ["RunJob", "TrackIntake", "intake_of", "receive_directly"]
+
+RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None]], None]
+"""Runs a job on a worker thread and calls back on the loop with its result or its error."""
+
+_TICK_SECONDS = 0.25
+_RECENT_SECONDS = 10
+_OWN_RATE_HZ = 48_000
+"""For whoever reads the track itself while the session does not listen."""
+_MAX_STREAMS = 16
+"""Streams (SSRCs) of one track that are reported on: a peer cannot make us remember more."""
+
+_intakes: WeakKeyDictionary[Any, TrackIntake] = WeakKeyDictionary()
+
+
+def intake_of(track: Any) -> TrackIntake | None:
+    """Who receives a track directly; None: aiortc does, or it is no remote track."""
+    try:
+        return _intakes.get(track)
+    except TypeError:  # it cannot be hashed, or not be referred to weakly
+        return None
+
+
+def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
+    """Receive a remote track of a peer connection ourselves, from its first packet on.
+
+    Args:
+        peer: The RTCPeerConnection.
+        track: The track; reception must not have begun.
+        run: Runs decoding on a worker thread.
+
+    Returns:
+        Its intake; None: aiortc receives it (it had begun, or is an aiortc that we do not know).
+    """
+    known = _intakes.get(track)
+    if known is not None:
+        return known
+    intake = TrackIntake(track.kind, run)
+    port = take_over(peer, track, lambda: intake)
+    if port is None:
+        return None
+    intake.open(port)
+    _intakes[track] = intake
+    return intake
+
+
+class TrackIntake:
+    """Receives one remote track.
+
+    Attributes:
+        kind: ``audio`` or ``video``.
+        packets: RTP packets that came, retransmissions included.
+    """
+
+    def __init__(self, kind: str, run: RunJob) -> None:
+        """Prepare; `open` comes next."""
+        self.kind = kind
+        self.packets = 0
+        self._run = run
+        self._port: ReceiverPort | None = None
+        self._codecs: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        self._rtx_sources: dict[int, int] = {}
+        self._streams: dict[int, StreamStatistics] = {}
+        self._seen: dict[int, int] = {}
+        self._media_source: int | None = None
+        self._sender_reports: dict[int, tuple[Any, float]] = {}
+        self._estimator: Any = RemoteBitrateEstimator() if kind == "video" else None
+        self._frame_bytes = 0
+        self._timers: list[asyncio.TimerHandle] = []
+        self._has_ended = False
+        self._is_read = False
+        self._voice: AudioIntake | None = None
+        self._voice_pts = 0
+        self._on_pcm: Callable[[bytes], None] | None = None
+        self._rate_hz = _OWN_RATE_HZ
+        self._video: VideoIntake | None = VideoIntake(self) if kind == "video" else None
+
+    def open(self, port: ReceiverPort) -> None:
+        """Our end of the transceiver."""
+        self._port = port
+
+    # -- what is wanted of it ---------------------------------------------------------------------------------------------
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a session listens or looks."""
+        return self._on_pcm is not None or (self._video is not None and self._video.is_looked_at)
+
+    @property
+    def video(self) -> VideoIntake | None:
+        """The pictures' counts; None for sound."""
+        return self._video
+
+    def voice_statistics(self) -> AudioIntakeStatistics:
+        """The sound's counts."""
+        return AudioIntakeStatistics() if self._voice is None else self._voice.statistics()
+
+    def listen(self, rate_hz: int, on_pcm: Callable[[bytes], None]) -> None:
+        """Deliver the track's sound from now on, as PCM16 mono of this rate."""
+        self._close_voice()
+        self._rate_hz, self._on_pcm = rate_hz, on_pcm
+        self._open_voice()
+
+    def look(self, sink: PictureSink, *, decodes_all: bool) -> None:
+        """Show the track's pictures from now on."""
+        assert self._video is not None
+        self._video.use(sink, decodes_all=decodes_all or self._is_read)
+        self._start_ticking()
+
+    def let_go(self) -> None:
+        """The session wants no more of it; it is received on, and nothing is decoded."""
+        self._close_voice()
+        self._on_pcm = None
+        if self._video is not None:
+            self._video.use(None)
+        if self._is_read and not self._has_ended:
+            self.read_by_others()
+
+    # -- what aiortc's transport calls (PacketHandler) --------------------------------------------------------------------
+
+    def start(self, parameters: Any) -> None:
+        """Reception begins, or goes on with other codecs."""
+        for codec in parameters.codecs:
+            self._codecs[codec.payloadType] = codec
+            name = codec.name.lower()
+            if name in VOICE_CODECS or name in VIDEO_CODECS:
+                self._names[codec.payloadType] = name
+        for encoding in parameters.encodings:
+            if encoding.rtx:
+                self._rtx_sources[encoding.rtx.ssrc] = encoding.ssrc
+        if not self._timers:
+            self._timers.append(asyncio.get_running_loop().call_later(_report_delay(), self._report))
+            self._start_ticking()
+
+    def receive_rtp(self, packet: Any, arrival_ms: int) -> None:
+        """A packet came."""
+        # hot path: every packet
+        codec = self._codecs.get(packet.payload_type)
+        if codec is None or self._has_ended:
+            return
+        source = packet.ssrc
+        stream = self._streams.get(source)
+        if stream is None:
+            if len(self._streams) >= _MAX_STREAMS:
+                return
+            stream = self._streams[source] = StreamStatistics(codec.clockRate)
+        stream.add(packet)
+        self._seen[source] = arrival_ms
+        self.packets += 1
+        if self._estimator is not None:
+            self._estimate(packet, arrival_ms)
+        name = self._names.get(packet.payload_type)
+        if name is None:
+            if not is_rtx(codec) or (packet := self._unwrap(codec, packet)) is None:
+                return
+            name = self._names[packet.payload_type]
+        self._media_source = packet.ssrc
+        if self._video is not None:
+            self._video.receive(
+                name,
+                packet.ssrc,
+                number=packet.sequence_number,
+                timestamp=packet.timestamp,
+                payload=packet.payload,
+                marker=bool(packet.marker),
+            )
+        elif self._voice is not None:
+            self._voice.receive(
+                name,
+                codec.clockRate,
+                packet.ssrc,
+                number=packet.sequence_number,
+                timestamp=packet.timestamp,
+                payload=packet.payload,
+            )
+
+    def receive_rtcp(self, packet: Any) -> None:
+        """A report from the sender, or its farewell."""
+        if isinstance(packet, RtcpSrPacket):
+            if packet.ssrc in self._streams:
+                self._sender_reports[packet.ssrc] = (packet.sender_info, time.monotonic())
+        elif isinstance(packet, RtcpByePacket):
+            self.end()
+
+    def end(self) -> None:
+        """Nothing more comes: what waits is delivered, and the track ends for everybody."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._close_voice()
+        if self._port is not None:
+            self._port.end_track()
+
+    def read_by_others(self) -> None:
+        """Somebody reads the track itself: it is decoded as a whole, for them too."""
+        self._is_read = True
+        if self._video is not None:
+            if not self._video.is_looked_at:
+                self._video.use(_Reader(self._run))
+            self._video.decode_all(self._queue_frame)
+        elif self._voice is None:
+            self._open_voice()
+
+    def reports(self) -> list[Any]:
+        """Statistics of each stream, as aiortc's own receiver gives them."""
+        assert self._port is not None
+        now = clock.current_datetime()
+        common: dict[str, Any] = {"timestamp": now, "kind": self.kind, "transportId": self._port.transport_id}
+        found: list[Any] = [
+            RTCInboundRtpStreamStats(
+                type="inbound-rtp",
+                id=f"inbound-rtp_{id(self)}_{source}",
+                ssrc=source,
+                packetsReceived=stream.packets_received,
+                packetsLost=stream.packets_lost,
+                jitter=stream.jitter,
+                **common,
+            )
+            for source, stream in self._streams.items()
+        ]
+        found += [
+            RTCRemoteOutboundRtpStreamStats(
+                type="remote-outbound-rtp",
+                id=f"remote-outbound-rtp_{id(self)}_{source}",
+                ssrc=source,
+                packetsSent=info.packet_count,
+                bytesSent=info.octet_count,
+                remoteTimestamp=clock.datetime_from_ntp(info.ntp_timestamp),
+                **common,
+            )
+            for source, (info, _) in self._sender_reports.items()
+        ]
+        return found
+
+    def sources(self) -> list[Any]:
+        """The streams of the last ten seconds."""
+        now_ms, now = clock.current_ms(), clock.current_datetime()
+        return [
+            RTCRtpSynchronizationSource(source=source, timestamp=now - timedelta(milliseconds=now_ms - seen))
+            for source, seen in self._seen.items()
+            if now_ms - seen <= _RECENT_SECONDS * 1000
+        ]
+
+    # -- what the sender is told (Feedback) -------------------------------------------------------------------------------
+
+    def request_key_frame(self) -> None:
+        """PLI (RFC 4585)."""
+        if self._port is not None and self._media_source is not None:
+            self._port.send_rtcp(RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=self._port.ssrc, media_ssrc=self._media_source))
+
+    def report_missing(self, numbers: list[int]) -> None:
+        """NACK (RFC 4585)."""
+        if self._port is not None and self._media_source is not None and numbers:
+            packet = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=self._port.ssrc, media_ssrc=self._media_source)
+            packet.lost = numbers
+            self._port.send_rtcp(packet)
+
+    def _estimate(self, packet: Any, arrival_ms: int) -> None:
+        """Keep the estimate of what the path carries, by frames rather than by packets: a fifth of the work."""
+        self._frame_bytes += len(packet.payload) + packet.padding_size
+        sent_at = packet.extensions.abs_send_time
+        if not packet.marker or sent_at is None:
+            return
+        size, self._frame_bytes = self._frame_bytes, 0
+        estimate = self._estimator.add(
+            abs_send_time=sent_at, arrival_time_ms=arrival_ms, payload_size=size, ssrc=packet.ssrc
+        )
+        if estimate is not None and self._port is not None:
+            fci = pack_remb_fci(*estimate)
+            self._port.send_rtcp(RtcpPsfbPacket(fmt=RTCP_PSFB_APP, ssrc=self._port.ssrc, media_ssrc=0, fci=fci))
+
+    def _report(self) -> None:
+        """Receiver reports (RFC 3550), every half to one and a half seconds."""
+        self._timers[0] = asyncio.get_running_loop().call_later(_report_delay(), self._report)
+        reports: list[RtcpReceiverInfo] = []
+        for source, stream in self._streams.items():
+            last, delay = 0, 0
+            if source in self._sender_reports:
+                info, received_at = self._sender_reports[source]
+                last = (info.ntp_timestamp >> 16) & 0xFFFFFFFF
+                delay = min(0xFFFFFFFF, int((time.monotonic() - received_at) * 65536))
+            reports.append(
+                RtcpReceiverInfo(
+                    ssrc=source,
+                    fraction_lost=stream.fraction_lost,
+                    packets_lost=stream.packets_lost,
+                    highest_sequence=stream.cycles + (stream.max_seq or 0),
+                    jitter=stream.jitter,
+                    lsr=last,
+                    dlsr=delay,
+                )
+            )
+        if reports and self._port is not None:
+            self._port.send_rtcp(RtcpRrPacket(ssrc=self._port.ssrc, reports=reports))
+
+    # -- inside -----------------------------------------------------------------------------------------------------------
+
+    def _unwrap(self, codec: Any, packet: Any) -> Any | None:
+        """The packet that a retransmission carries; None: none (padding that probes the path), or of no known stream."""
+        original = codec.parameters.get("apt")
+        source = self._rtx_sources.get(packet.ssrc, self._media_source)
+        if len(packet.payload) < 2 or original not in self._names or source is None:
+            return None
+        return unwrap_rtx(packet, payload_type=original, ssrc=source)
+
+    def _start_ticking(self) -> None:
+        if self.kind == "video" and len(self._timers) == 1:
+            self._timers.append(asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick))
+
+    def _tick(self) -> None:
+        self._timers[1] = asyncio.get_running_loop().call_later(_TICK_SECONDS, self._tick)
+        if self._video is not None:
+            self._video.tick()
+
+    def _open_voice(self) -> None:
+        if self.kind == "audio" and not self._has_ended:
+            self._voice = AudioIntake(self._rate_hz, self._deliver, asyncio.get_running_loop())
+
+    def _close_voice(self) -> None:
+        if self._voice is not None:
+            self._voice.close()
+            self._voice = None
+
+    def _deliver(self, pcm: bytes) -> None:
+        if self._on_pcm is not None:
+            self._on_pcm(pcm)
+        if self._is_read:
+            frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // 2)
+            frame.sample_rate = self._rate_hz
+            frame.time_base = Fraction(1, self._rate_hz)
+            frame.pts = self._voice_pts
+            frame.planes[0].update(pcm.ljust(frame.planes[0].buffer_size, b"\0"))
+            self._queue_frame(frame)
+        self._voice_pts += len(pcm) // 2
+
+    def _queue_frame(self, frame: Any) -> None:
+        if self._port is not None:
+            self._port.queue_frame(frame)
+
+
+class _Reader:
+    """Looks at every picture, for whoever reads the track itself while no session looks."""
+
+    def __init__(self, run: RunJob) -> None:
+        self.run = run
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def is_due(self, pts_ms: int) -> bool:
+        del pts_ms
+        return True
+
+    def receive(self, frame: Any, arrived_at: float) -> None:
+        """Every picture goes to the track's queue already."""
+
+
+def _report_delay() -> float:
+    return 0.5 + random.random()  # noqa: S311  (spreads reports in time; no secret)

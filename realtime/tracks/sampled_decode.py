@@ -1,0 +1,381 @@
+"""Decodes only the pictures that somebody will look at.
+
+Owns: `VideoIntake`, the policy of one remote camera or screen. Driven by the receiver, packet by packet, and by whoever looks
+(`PictureSink`): it is asked before anything is decoded. Encoded frames are kept from the last key frame on. A picture that is
+wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next three frames
+are decoded, since a key frame on its own is a poor picture at a fixed bit rate. Decoding runs on a worker thread, one
+job at a time. Everything held is bounded; nothing is ever waited for by the sender.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler
+from realtime.tracks.picture_decoder import CLOCK_HZ, ChainedFrame, FrameChain, PictureDecoder, UndecodedFrame
+
+__all__ = ["Feedback", "PictureSink", "VideoIntake"]
+
+logger = logging.getLogger("realtime.tracks.sampled_decode")
+
+SETTLED_FRAMES = 3
+"""So many frames after a key frame the picture is as good as it gets soon …"""
+SETTLED_SECONDS = 0.150
+"""… or after so long, for senders of few frames a second."""
+CHEAP_FRAMES = 8
+"""As many frames are decoded to get at a picture without asking for a key frame: as much work as asking."""
+CHAIN_FRAMES = 90
+CHAIN_BYTES = 2_000_000
+"""The longest chain that is kept, where key frames can be asked for. Four times as much where they never came."""
+KEY_INTERVAL_SECONDS = 0.3
+"""Requests for key frames are at least this far apart: senders ignore more."""
+KEY_RETRY_SECONDS = 0.4
+PATIENCE_SECONDS = 1.0
+"""A key frame that was asked for is waited for so long; then the whole chain is decoded instead."""
+_LEAD_SECONDS = (0.05, 0.3)
+"""How long a key frame takes to come, at least and at most: by so much, and by the time that it takes to settle, it is asked for
+before a picture is due."""
+_GAP_SECONDS = 0.25
+"""So long a lost packet is waited for when its frame matters …"""
+_IDLE_GAP_SECONDS = 0.04
+"""… and when it does not."""
+_ASK_AGAIN_SECONDS = 0.06
+_MAX_MISSING = 64
+"""With more packets missing a key frame is cheaper than sending them again."""
+
+
+class PictureSink(Protocol):
+    """Who looks at pictures."""
+
+    def now(self) -> float:
+        """The session's clock, in seconds."""
+        ...
+
+    def is_due(self, pts_ms: int) -> bool:
+        """Whether a picture of this media time is wanted now (a question: it changes nothing)."""
+        ...
+
+    def receive(self, frame: Any, arrived_at: float, /) -> None:
+        """Take a picture that was wanted, or one that was not and is not decoded (`UndecodedFrame`)."""
+        ...
+
+    def run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None], /) -> None:
+        """Run a job on a worker thread, and call back on the loop with its result or its error."""
+        ...
+
+
+class Feedback(Protocol):
+    """What can be told to the sender."""
+
+    def request_key_frame(self) -> None:
+        """Ask for a key frame (PLI)."""
+        ...
+
+    def report_missing(self, numbers: list[int]) -> None:
+        """Ask for packets again (NACK)."""
+        ...
+
+
+class VideoIntake:
+    """One remote video stream.
+
+    Attributes:
+        frames: Frames that came.
+        undecoded: Of them, never decoded.
+        faults: Runs of frames that could not be decoded.
+        key_requests: How often a key frame was asked for.
+    """
+
+    def __init__(self, feedback: Feedback) -> None:
+        """Prepare; nobody looks yet.
+
+        Args:
+            feedback: The way to the sender.
+        """
+        self._feedback = feedback
+        self._decodes_all = False
+        self._also_to: Callable[[Any], None] | None = None
+        self._sink: PictureSink | None = None
+        self._codec = ""
+        self._source: int | None = None
+        self._assembler = FrameAssembler("vp8")
+        self._chain: FrameChain | None = None
+        self._decoder: PictureDecoder | None = None
+        self._decoded_of: FrameChain | None = None
+        self._decoded = 0
+        """How many frames of `_decoded_of` the decoder has seen."""
+        self._is_busy = False
+        self._size = (0, 0)
+        self._timestamp: int | None = None
+        self._pts = 0
+        self._last_at = 0.0
+        self._wanted_since: float | None = None
+        self._asked_at: float | None = None
+        """When a key frame was asked for that has not come."""
+        self._last_request = float("-inf")
+        self._lead = 0.2
+        self._answers = False
+        self._gap_since: float | None = None
+        self._missing_at = 0.0
+        self.frames = 0
+        self.undecoded = 0
+        self.faults = 0
+        self.key_requests = 0
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether there is somebody who looks."""
+        return self._sink is not None
+
+    def use(self, sink: PictureSink | None, *, decodes_all: bool = False) -> None:
+        """From now on somebody looks, perhaps at every frame, or nobody does."""
+        self._sink = sink
+        self._decodes_all = decodes_all
+        self._wanted_since = None
+        if sink is None:
+            self._chain = self._decoder = self._decoded_of = None
+
+    def decode_all(self, also_to: Callable[[Any], None]) -> None:
+        """Decode every frame from now on, for somebody who reads the track itself.
+
+        Args:
+            also_to: Takes each picture.
+        """
+        self._decodes_all = True
+        self._also_to = also_to
+
+    # -- packets --------------------------------------------------------------------------------------------------------
+
+    def receive(self, codec: str, source: int, *, number: int, timestamp: int, payload: bytes, marker: bool) -> None:
+        """Take a packet.
+
+        Args:
+            codec: Its codec, in small letters (`realtime.tracks.encoded_video.VIDEO_CODECS`).
+            source: Which stream it is of (SSRC).
+            number: Its sequence number.
+            timestamp: Its frame's time stamp.
+            payload: Its content.
+            marker: It is its frame's last packet.
+        """
+        # hot path: every packet
+        if source != self._source or codec != self._codec:
+            self._source, self._codec = source, codec
+            self._assembler = FrameAssembler(codec)
+            self._chain = None
+            self._gap_since = None
+            if self._timestamp is not None:
+                self._timestamp = None
+                self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
+        frames = self._assembler.push(number, timestamp, payload, marker=marker)
+        if frames:
+            self._take(frames)
+        if self._assembler.waits:
+            self._wait_for_missing()
+        else:
+            self._gap_since = None
+
+    def tick(self) -> None:
+        """Some time has passed: a picture may be wanted although no packet comes. About four times a second."""
+        sink = self._sink
+        if sink is None or self._timestamp is None:
+            return
+        if self._assembler.waits:
+            self._wait_for_missing()
+        now = sink.now()
+        if now - self._last_at >= SETTLED_SECONDS and not self._is_busy and sink.is_due(self._pts_ms()):
+            self._pursue(now)
+
+    def _wait_for_missing(self) -> None:
+        """Packets wait behind a gap: ask for what is missing, or give it up."""
+        now = self._sink.now() if self._sink is not None else 0.0
+        matters = self._sink is not None and (self._chain is not None or self._asked_at is not None)
+        if self._gap_since is None:
+            self._gap_since = now
+            self._missing_at = float("-inf")
+        patience = _GAP_SECONDS if matters else _IDLE_GAP_SECONDS
+        if self._sink is None or now - self._gap_since >= patience:
+            self._gap_since = None
+            self._take(self._assembler.give_up())
+        elif matters and now - self._missing_at >= _ASK_AGAIN_SECONDS:
+            missing = self._assembler.missing()
+            if len(missing) <= _MAX_MISSING:
+                self._missing_at = now
+                self._feedback.report_missing(missing)
+
+    # -- frames ---------------------------------------------------------------------------------------------------------
+
+    def _take(self, frames: Sequence[EncodedFrame]) -> None:
+        for frame in frames:
+            self.frames += 1
+            if self._timestamp is not None:
+                self._pts += _signed(frame.timestamp - self._timestamp)
+            self._timestamp = frame.timestamp
+            if self._sink is None:
+                self.undecoded += 1
+                continue
+            now = self._last_at = self._sink.now()
+            self._enchain(frame, now)
+            self._consider(self._sink, now)
+
+    def _enchain(self, frame: EncodedFrame, now: float) -> None:
+        chained = ChainedFrame(frame, self._pts, now)
+        if not frame.payloads:
+            self._chain = None
+        elif frame.is_key:
+            self._chain = FrameChain(self._codec, [chained])
+            if self._asked_at is not None:
+                waited = now - self._asked_at
+                wanted = min(max(waited, _LEAD_SECONDS[0]), _LEAD_SECONDS[1]) + SETTLED_SECONDS
+                self._lead += 0.25 * (wanted - self._lead)
+                self._asked_at = None
+                self._answers = True
+        elif self._chain is not None:
+            self._chain.add(chained)
+            room = 1 if self._answers else 4
+            if len(self._chain.frames) > CHAIN_FRAMES * room or self._chain.size > CHAIN_BYTES * room:
+                if not self._decodes_all:
+                    self._chain = None
+                else:
+                    self._shorten(self._chain)
+
+    def _consider(self, sink: PictureSink, now: float) -> None:
+        """The newest frame came: is it, or one soon after it, wanted?"""
+        if self._decodes_all or sink.is_due(self._pts_ms()):
+            self._pursue(now)
+            return
+        self._wanted_since = None
+        self.undecoded += 1
+        chain = self._chain
+        if chain is not None and self._size[0]:
+            sink.receive(UndecodedFrame(chain, self._size), now)
+        if not self._is_cheap(ahead=2) and sink.is_due(self._pts_ms() + round(self._lead * 1000)):
+            self._ask_for_key(now)
+
+    def _pursue(self, now: float) -> None:
+        """A picture is wanted now: decode one if that is cheap, else see to it that it becomes so."""
+        if self._wanted_since is None:
+            self._wanted_since = now
+        chain = self._chain
+        if self._is_busy:
+            self.undecoded += not self._decodes_all
+        elif chain is not None and (self._decodes_all or self._is_ready(chain, now)):
+            self._decode(chain)
+        else:
+            self.undecoded += 1
+            if not self._is_settling(chain, now):
+                self._ask_for_key(now)
+
+    def _is_settling(self, chain: FrameChain | None, now: float) -> bool:
+        """Whether a key frame came just now, and the picture only gets better."""
+        return chain is not None and not self._has_settled(chain, now)
+
+    def _has_settled(self, chain: FrameChain, now: float) -> bool:
+        return len(chain.frames) > SETTLED_FRAMES or now - chain.frames[0].arrived_at >= SETTLED_SECONDS
+
+    def _is_ready(self, chain: FrameChain, now: float) -> bool:
+        if not self._has_settled(chain, now):
+            return False
+        if self._is_cheap():
+            return True
+        waited = now - self._wanted_since if self._wanted_since is not None else 0.0
+        if waited < PATIENCE_SECONDS:
+            return False
+        if not self._answers:
+            logger.info("the sender of a %s stream gives no key frames when asked; all frames are decoded", self._codec)
+            self._decodes_all = True
+        return True
+
+    def _is_cheap(self, ahead: int = 0) -> bool:
+        """Whether few frames are to be decoded to get at the newest one, or at one a little ahead."""
+        chain = self._chain
+        if chain is None:
+            return False
+        done = self._decoded if self._decoded_of is chain else 0
+        return len(chain.frames) - done + ahead <= CHEAP_FRAMES
+
+    def _ask_for_key(self, now: float) -> None:
+        since = now - self._last_request
+        if since < KEY_INTERVAL_SECONDS or (self._asked_at is not None and since < KEY_RETRY_SECONDS):
+            return
+        self._last_request = now
+        if self._asked_at is None:
+            self._asked_at = now
+        self.key_requests += 1
+        self._feedback.request_key_frame()
+
+    # -- decoding -------------------------------------------------------------------------------------------------------
+
+    def _decode(self, chain: FrameChain) -> None:
+        sink = self._sink
+        assert sink is not None
+        if self._decoder is None or self._decoder.codec != chain.codec:
+            self._decoder = PictureDecoder(chain.codec)
+            self._decoded_of = None
+        if self._decoded_of is not chain:
+            self._decoded_of, self._decoded = chain, 0
+        decoder, begin, end = self._decoder, self._decoded, len(chain.frames)
+        if begin == end:
+            return
+        frames = chain.frames[begin:end]
+        self._decoded = end
+        self._is_busy = True
+        sink.run(
+            lambda: decoder.decode(frames), lambda pictures, error: self._on_decoded(sink, frames, pictures, error)
+        )
+
+    def _on_decoded(
+        self, sink: PictureSink, frames: list[ChainedFrame], pictures: list[Any] | None, error: BaseException | None
+    ) -> None:
+        self._is_busy = False
+        if self._sink is not sink:
+            return
+        if error is not None or not pictures:
+            self._on_failed(error)
+            return
+        self._wanted_since = None
+        newest = pictures[-1]
+        self._size = (newest.width, newest.height)
+        shown = pictures if self._decodes_all else [newest]
+        for picture in shown:
+            if self._also_to is not None:
+                self._also_to(picture)
+            sink.receive(picture, _arrival(frames, picture))
+        chain = self._chain
+        if self._decodes_all and chain is not None and chain is self._decoded_of and self._decoded < len(chain.frames):
+            self._decode(chain)
+
+    def _on_failed(self, error: BaseException | None) -> None:
+        """Damaged, or the worker has no time. Only a key frame helps."""
+        if error is not None:
+            self.faults += 1
+            logger.debug("decoding a %s stream failed: %s", self._codec, error)
+            if self._chain is self._decoded_of:
+                self._chain = None
+            self._decoder = self._decoded_of = None
+
+    def _shorten(self, chain: FrameChain) -> None:
+        """Every frame is decoded, so what the decoder has seen is not needed any more. Another chain: one may be held."""
+        done = self._decoded if self._decoded_of is chain else 0
+        if len(chain.frames) - done > CHAIN_FRAMES:  # the worker is hopelessly behind
+            self._chain = None
+            return
+        self._chain = self._decoded_of = FrameChain(chain.codec, chain.frames[done:])
+        self._decoded = 0
+
+    def _pts_ms(self) -> int:
+        return (self._pts * 1000 + CLOCK_HZ // 2) // CLOCK_HZ
+
+
+def _arrival(frames: list[ChainedFrame], picture: Any) -> float:
+    for chained in reversed(frames):
+        if chained.pts == picture.pts:
+            return chained.arrived_at
+    return frames[-1].arrived_at
+
+
+def _signed(ticks: int) -> int:
+    """A difference of 32-bit time stamps, nearest to 0."""
+    ticks &= 0xFFFFFFFF
+    return ticks - 0x100000000 if ticks >= 0x80000000 else ticks
