@@ -74,6 +74,11 @@ class Resampler:
         else:
             self._waiting = np.zeros(self._matrix.lead, np.float32)
 
+    @property
+    def look_ahead(self) -> int:
+        """How many samples of what follows are needed before a block can be given; 0 where soxr decides."""
+        return 0 if self._matrix is None else self._matrix.lead
+
     def push(self, samples: _Samples) -> _Samples:
         """Take samples (shape (n,), any n) and give what can be given already; may be empty."""
         self._taken += len(samples)

@@ -1,7 +1,8 @@
 """Joins an aiortc peer connection: the reply out, its tracks in.
 
 Owns: `attach_peer` and `PeerAttachment`. Driven by the session. Knows aiortc's public interface only; reads no track
-itself (that is `realtime.tracks.reader`) and never negotiates: offers and answers belong to the application.
+itself (that is `realtime.tracks.reader`, or `realtime.tracks.direct` for what we receive ourselves) and never negotiates:
+offers and answers belong to the application.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from aiortc import RTCPeerConnection
 from aiortc.mediastreams import MediaStreamTrack
 
 from realtime.errors import ArgumentError, UserError
+from realtime.tracks.reply_out import send_reply, take_back_reply
+from realtime.tracks.rtp_receiver import RunJob, receive_directly
 
 __all__ = ["PeerAttachment", "attach_peer"]
 
@@ -21,16 +24,18 @@ __all__ = ["PeerAttachment", "attach_peer"]
 class PeerAttachment:
     """What `attach_peer` gives: a way to stop listening for tracks."""
 
-    __slots__ = ("_on_track", "_peer", "_reply_track", "_seen")
+    __slots__ = ("_on_track", "_peer", "_reply_track", "_run", "_seen")
 
     def __init__(
         self,
         peer: RTCPeerConnection,
         on_track: Callable[[MediaStreamTrack], None],
         reply_track: MediaStreamTrack | None = None,
+        run: RunJob | None = None,
     ) -> None:
         """Begin to listen; tracks that are there already are told at once."""
         self._peer = peer
+        self._run = run
         self._on_track = on_track
         self._reply_track = reply_track
         # Tracks themselves, not their ids: an id may be used again, and two m-lines may claim the same one.
@@ -69,14 +74,15 @@ class PeerAttachment:
 
         Without it, aiortc stops what a peer connection sent when that closes.
         """
-        for sender in self._peer.getSenders():
-            if self._reply_track is not None and sender.track is self._reply_track:
-                sender.replaceTrack(None)
+        if self._reply_track is not None:
+            take_back_reply(self._peer, self._reply_track)
 
     def _tell(self, track: Any) -> None:
         if any(track is known for known in self._seen):
             return
         self._seen.append(track)
+        if self._run is not None:
+            receive_directly(self._peer, track, self._run)
         self._on_track(track)
 
 
@@ -90,6 +96,7 @@ def attach_peer(
     *,
     reply_track: MediaStreamTrack | None,
     on_track: Callable[[MediaStreamTrack], None],
+    run: RunJob | None = None,
 ) -> PeerAttachment:
     """Send the reply to a peer and tell of each track that it sends.
 
@@ -99,8 +106,11 @@ def attach_peer(
 
     Args:
         pc: An aiortc peer connection whose local description is not set yet.
-        reply_track: What to send; None: nothing. One that `pc` sends already is left as it is.
+        reply_track: What to send; None: nothing. One that `pc` sends already is left as it is. A `ReplyTrack` is sent through
+            a track of its own, which gives ready packets to a peer that takes Opus.
         on_track: Called, synchronously, with each remote track.
+        run: Runs decoding on a worker thread: the tracks are received by ourselves where this aiortc is known
+            (`realtime.tracks.rtp_receiver.intake_of` tells). None: aiortc receives them.
 
     Raises:
         ArgumentError: `pc` is no aiortc peer connection.
@@ -115,6 +125,6 @@ def attach_peer(
             "attach: the local description is set already, so the reply track would not be in it; "
             "call attach before setLocalDescription"
         )
-    if reply_track is not None and all(sender.track is not reply_track for sender in pc.getSenders()):
-        pc.addTrack(reply_track)
-    return PeerAttachment(pc, on_track, reply_track)
+    if reply_track is not None:
+        send_reply(pc, reply_track)
+    return PeerAttachment(pc, on_track, reply_track, run)

@@ -424,7 +424,7 @@ async def test_only_the_last_replies_are_remembered():
         await listening.take(1)
     assert listening.track.played_ms("reply-199") == 20
     assert listening.track.played_ms("reply-0") == 0
-    assert len(listening.track._heard) == 64
+    assert len(listening.track._queue._heard) == 64
 
 
 @pytest.mark.parametrize("rate", [0, None, 24_000.0])
@@ -470,7 +470,7 @@ def test_heard_and_queued_always_make_up_what_was_pushed(rate, steps):
             heard = {each: listening.track.played_samples(f"reply-{each}") for each in range(4)}
             assert all(heard[each] <= pushed[each] for each in range(4))
             waiting = sum(pushed[each] - heard[each] for each in range(4) if each not in stopped)
-            assert listening.track._queued == waiting
+            assert listening.track._queue.waiting == waiting
         for name, played, _ in listening.reports:
             assert played <= round(pushed[int(name[-1])] * 1000 / rate) + 1
 

@@ -1,0 +1,262 @@
+"""What of a reply waits to be heard, and the account of it, in samples at the model's rate.
+
+Owns: `ReplyQueue`. Driven by the reply track: filled by the session, emptied 20 ms at a time by whoever listens. Knows no
+time, no aiortc, no codec (behaviour.md P1, P3, A2).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from realtime.errors import ArgumentError
+from realtime.pcm import OddByteCarry, samples_to_ms
+
+__all__ = ["PIECES_A_SECOND", "Piece", "ReplyQueue"]
+
+logger = logging.getLogger("realtime.tracks.reply")
+
+PIECES_A_SECOND = 50
+_REMEMBERED_REPLIES = 64
+
+_Value = TypeVar("_Value")
+
+
+class Piece:
+    """Twenty milliseconds of a reply, or less at its end."""
+
+    __slots__ = ("ahead", "is_last", "pcm", "reply_id", "run", "start")
+
+    def __init__(self, reply_id: str, run: object, start: int, pcm: bytes, ahead: bytes, *, is_last: bool) -> None:
+        self.reply_id = reply_id
+        self.run = run
+        """The same object for pieces that follow one another without a break."""
+        self.start = start
+        """Number of its first sample within the run."""
+        self.pcm = pcm
+        self.ahead = ahead
+        """What follows it, not taken yet; shorter, or empty, before the end."""
+        self.is_last = is_last
+        """Nothing of this reply follows."""
+
+
+class _Reply:
+    """One reply's audio that has not been taken yet, and its counts."""
+
+    __slots__ = ("chunks", "ended", "heard", "offset", "pieces", "pushed", "taken", "waiting")
+
+    def __init__(self) -> None:
+        self.chunks: deque[bytes] = deque()
+        self.offset = 0
+        """Bytes of the first chunk that were taken already."""
+        self.waiting = 0
+        """Samples in `chunks`."""
+        self.pushed = 0
+        self.taken = 0
+        """Samples taken since the reply began or was resumed."""
+        self.pieces = 0
+        """Pieces taken since then."""
+        self.heard = 0
+        """Samples heard before the last resumption."""
+        self.ended = False
+
+    def peek(self, samples: int) -> bytes:
+        """Up to `samples` samples, left where they are."""
+        wanted = samples * 2
+        parts: list[bytes] = []
+        offset = self.offset
+        for chunk in self.chunks:
+            if wanted <= 0:
+                break
+            part = chunk[offset : offset + wanted]
+            parts.append(part)
+            wanted -= len(part)
+            offset = 0
+        return b"".join(parts)
+
+    def drop(self, samples: int) -> None:
+        """Take `samples` samples, which are there, off the front."""
+        self.waiting -= samples
+        self.taken += samples
+        self.offset += samples * 2
+        while self.chunks and self.offset >= len(self.chunks[0]):
+            self.offset -= len(self.chunks.popleft())
+
+
+class ReplyQueue:
+    """Replies one behind another.
+
+    Attributes:
+        waiting: Samples that wait, all replies together.
+        dropped_ms: How much was left out because the queue was full.
+        late_bytes: How many bytes came for replies that had been stopped or ended, or after `close`.
+        stops: How often something was thrown away.
+    """
+
+    def __init__(
+        self,
+        rate_hz: int,
+        on_played: Callable[[str, int, bool], None] | None,
+        max_queued_seconds: float,
+        *,
+        look_ahead: int = 0,
+    ) -> None:
+        """Start empty; see `ReplyTrack` for the arguments.
+
+        `look_ahead` is how many samples of what follows are shown with each piece, for resampling: a reply that goes on
+        waits until they are there.
+        """
+        self.rate_hz = rate_hz
+        self.waiting = 0
+        self.dropped_ms = 0
+        self.late_bytes = 0
+        self.stops = 0
+        self._on_played = on_played
+        self._limit = int(_check_seconds("max_queued_seconds", max_queued_seconds) * rate_hz)
+        self._ahead = look_ahead
+        self._replies: OrderedDict[str, _Reply] = OrderedDict()
+        self._heard: OrderedDict[str, int] = OrderedDict()
+        self._stopped: OrderedDict[str, None] = OrderedDict()
+        self._carry = OddByteCarry()
+        self._closed = False
+
+    # -- filled ----------------------------------------------------------------------------------------------------------
+
+    def push(self, reply_id: str, pcm: bytes | bytearray | memoryview) -> int:
+        """Queue audio of a reply; gives how many samples were queued."""
+        reply = self._replies.get(reply_id)
+        is_over = reply.ended if reply is not None else reply_id in self._heard
+        if is_over or reply_id in self._stopped or self._closed:
+            self.late_bytes += len(pcm)
+            return 0
+        if reply is None:
+            for earlier in self._replies.values():
+                earlier.ended = True
+            reply = self._replies[reply_id] = _Reply()
+        return self._append(reply, self._carry.push(pcm, reply_id))
+
+    def end(self, reply_id: str) -> None:
+        """No more of this reply will come."""
+        reply = self._replies.get(reply_id)
+        if reply is None:
+            if reply_id in self._stopped or reply_id in self._heard:
+                return
+            reply = self._replies[reply_id] = _Reply()
+        reply.ended = True
+
+    def stop_reply(self, reply_id: str | None) -> tuple[int, list[str]]:
+        """Throw away what waits of a reply (None: of all).
+
+        Returns:
+            How much of it, or of the first, had been played in milliseconds; and whose audio was thrown away.
+        """
+        ids = list(self._replies) if reply_id is None else [reply_id]
+        played = samples_to_ms(self.played_samples(ids[0]), self.rate_hz) if ids else 0
+        self.stops += 1
+        for each in ids:
+            reply = self._replies.get(each)
+            if reply is not None:
+                self._retire(each, reply)
+            _remember(self._stopped, each, None)
+        return played, ids
+
+    def resume(self, reply_id: str, pcm: bytes | bytearray | memoryview) -> int:
+        """Go on with a reply that was stopped, before those that wait; gives how many samples were queued."""
+        self._stopped.pop(reply_id, None)
+        reply = self._replies.get(reply_id)
+        if reply is None:
+            reply = self._replies[reply_id] = _Reply()
+            reply.heard = reply.pushed = self._heard.pop(reply_id, 0)
+            self._replies.move_to_end(reply_id, last=False)
+        return self._append(reply, self._carry.push(pcm, reply_id))
+
+    def close(self) -> None:
+        """Let go of what waits, and take nothing more."""
+        self._closed = True
+        for reply_id, reply in list(self._replies.items()):
+            self._retire(reply_id, reply)
+
+    # -- read ------------------------------------------------------------------------------------------------------------
+
+    def played_samples(self, reply_id: str) -> int:
+        """Samples of a reply that were taken: pushed less what waits."""
+        reply = self._replies.get(reply_id)
+        return self._heard.get(reply_id, 0) if reply is None else reply.heard + reply.taken
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `take` would give audio, or report an end."""
+        if not self._replies:
+            return False
+        reply = next(iter(self._replies.values()))
+        return reply.ended or reply.waiting >= self._step(reply) + self._ahead
+
+    def take(self) -> Piece | None:
+        """The next 20 ms, reported as played; None: there is nothing to hear now."""
+        # hot path: every 20 ms
+        while self._replies:
+            reply_id, reply = next(iter(self._replies.items()))
+            step = self._step(reply)
+            if not reply.ended and reply.waiting < step + self._ahead:
+                return None
+            pcm = reply.peek(step)
+            start = reply.taken
+            self.waiting -= len(pcm) // 2
+            reply.drop(len(pcm) // 2)
+            reply.pieces += 1
+            finished = reply.ended and not reply.waiting
+            piece = Piece(reply_id, reply, start, pcm, reply.peek(self._ahead), is_last=finished)
+            if finished:
+                self._retire(reply_id, reply)
+            self._report(reply_id, finished=finished)
+            if pcm:
+                return piece
+        return None
+
+    def _step(self, reply: _Reply) -> int:
+        """Samples of the next piece: where 20 ms are no whole number of them, one more now and then."""
+        at = reply.pieces
+        return (at + 1) * self.rate_hz // PIECES_A_SECOND - at * self.rate_hz // PIECES_A_SECOND
+
+    def _append(self, reply: _Reply, pcm: bytes) -> int:
+        samples = len(pcm) // 2
+        room = min(samples, max(0, self._limit - self.waiting))
+        if room < samples:
+            self.dropped_ms += samples_to_ms(samples - room, self.rate_hz)
+            logger.debug("the reply queue is full; %d samples are left out", samples - room)
+            pcm = pcm[: room * 2]
+        if pcm:
+            reply.chunks.append(pcm)
+        reply.pushed += room
+        reply.waiting += room
+        self.waiting += room
+        return room
+
+    def _retire(self, reply_id: str, reply: _Reply) -> None:
+        self.waiting -= reply.waiting
+        del self._replies[reply_id]
+        _remember(self._heard, reply_id, reply.heard + reply.taken)
+
+    def _report(self, reply_id: str, *, finished: bool) -> None:
+        if self._on_played is None:
+            return
+        try:
+            self._on_played(reply_id, samples_to_ms(self.played_samples(reply_id), self.rate_hz), finished)
+        except Exception:
+            # Whatever it is, the sender that called recv() would end the track for it.
+            logger.exception("reporting what was played of a reply failed")
+
+
+def _check_seconds(argument: str, seconds: object) -> float:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
+        raise ArgumentError(argument, seconds, "a number above 0")
+    return float(seconds)
+
+
+def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > _REMEMBERED_REPLIES:
+        memory.popitem(last=False)
