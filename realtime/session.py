@@ -165,7 +165,7 @@ class RealtimeSession(SessionTracks):
         settings = SessionSettings(
             agent=self._voiced(first),
             tools=tuple(tool.spec for tool in self._tools[first.id].values()),
-            window=or_default("window", window, ContextWindow),
+            window=or_default("window", window, ContextWindow).priced(self._model.capabilities.image_price),
             retention=Retention(
                 audio=audio_retention,
                 audio_max_seconds=retain_audio_max_seconds,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
@@ -33,6 +33,7 @@ __all__ = [
     "WordCounter",
     "as_counter",
     "message_tokens",
+    "priced",
 ]
 
 
@@ -152,6 +153,29 @@ class _FunctionCounter(_PricedImages):
         return count
 
 
+def priced(counter: TokenCounter, price: ImagePrice) -> TokenCounter:
+    """The counter with its pictures priced by a provider's rule, unless it is one of the application's own.
+
+    One that was given by name, as a function of a text, or not at all says nothing of pictures. One that was given as itself
+    does.
+    """
+    if isinstance(counter, _FunctionCounter):
+        return replace(counter, images=price)
+    if isinstance(counter, WordCounter) and counter is DEFAULT_COUNTER:
+        return replace(counter, images=price)
+    if isinstance(counter, ScriptCounter) and counter is _ESTIMATE:
+        return replace(counter, images=price)
+    if isinstance(counter, O200kCounter) and _named_o200k.cache_info().currsize and counter is _named_o200k():
+        return replace(counter, images=price)
+    return counter
+
+
+@lru_cache(maxsize=1)
+def _named_o200k() -> O200kCounter:
+    """The counter that the name gives."""
+    return O200kCounter()
+
+
 def as_counter(counter: Any) -> TokenCounter:
     """A counter, given as itself, by its name (`words`, `estimate`, `o200k`), or as a function of a text.
 
@@ -164,7 +188,7 @@ def as_counter(counter: Any) -> TokenCounter:
     if counter == "estimate":
         return _ESTIMATE
     if counter == "o200k":
-        return O200kCounter()
+        return _named_o200k()
     if isinstance(counter, type):
         raise ArgumentError("counter", counter, f"an object, such as {counter.__name__}()")
     if isinstance(counter, TokenCounter):

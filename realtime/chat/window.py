@@ -16,10 +16,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 from realtime.chat.context import ChatContext
 from realtime.chat.entry import ContextEntry
 from realtime.chat.explain import Explanation, explain
+from realtime.chat.image_prices import image_price
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.selection import Budget, Zone, select, select_run
 from realtime.chat.tally import Tally
-from realtime.chat.tokens import DEFAULT_COUNTER, TokenCounter, as_counter, message_tokens
+from realtime.chat.tokens import DEFAULT_COUNTER, TokenCounter, as_counter, message_tokens, priced
 from realtime.errors import ArgumentError
 
 __all__ = ["ContextWindow", "Summarizer"]
@@ -59,7 +60,8 @@ class ContextWindow:
     summary_llm: Summarizer | None = None
     """Digests older messages before they are trimmed; None: they are only trimmed."""
     counter: TokenCounter | Callable[[str], int] | str | None = None
-    """Counts tokens: a `TokenCounter`, its name (`words`, `estimate`, `o200k`), or a function of a text; None: `words`."""
+    """Counts tokens: a `TokenCounter`, its name (`words`, `estimate`, `o200k`), or a function of a text; None: `words`.
+    In a session, but for a `TokenCounter` of your own, pictures count by the rule of the model's provider."""
     keep_recent_frames: int = 2
     """How many sampled frames of each source stay in the newest turns."""
 
@@ -77,6 +79,17 @@ class ContextWindow:
         if self.summary_llm is not None and not isinstance(self.summary_llm, Summarizer):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("summary_llm", self.summary_llm, "an object with an async summarize(messages), or None")
         object.__setattr__(self, "counter", DEFAULT_COUNTER if self.counter is None else as_counter(self.counter))
+
+    def priced(self, rule: str) -> ContextWindow:
+        """The same window, counting pictures by a provider's rule, unless it was given a counter object.
+
+        Args:
+            rule: Its name in `image_prices`, such as ``gemini-3`` (`ModelCapabilities.image_price`).
+
+        Raises:
+            ArgumentError: There is no such rule.
+        """
+        return replace(self, counter=priced(self._counter, image_price(rule)))
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
