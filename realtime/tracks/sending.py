@@ -136,6 +136,7 @@ class SendingTrack(MediaStreamTrack):
         self._check_live()
         if self._is_opus is None:
             self._is_opus = self._takes_opus()
+            self._next = self._pace.next_index  # what was played before is over
         if self._is_opus and self._is_idle():
             await self._pace.wait_for_audio(self._clock.now() + _REMINDER_SECONDS)
             self._next = max(self._next, self._pace.next_index)
