@@ -14,11 +14,15 @@ from typing import Any
 from realtime.core.events import ErrorReported
 from realtime.errors import ArgumentError
 from realtime.pipelines.audio import AudioInput
+from realtime.pipelines.direct import JobRunner, Viewer
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.statistics import TrackStatistics
 from realtime.pipelines.video import VideoInput
+from realtime.pipelines.worker import encode_pool
+from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import PeerAttachment, attach_peer
 from realtime.tracks.reader import TrackReader, is_track
+from realtime.tracks.rtp_receiver import TrackIntake, intake_of
 
 __all__ = ["MediaSources"]
 
@@ -28,12 +32,21 @@ _DEFAULT_NAMES = {"audio": "microphone", "video": "camera"}
 class MediaSources:
     """The tracks that a session reads."""
 
-    def __init__(self, driver: Driver, audio: AudioInput, video: VideoInput) -> None:
-        """Start without tracks."""
+    def __init__(self, driver: Driver, audio: AudioInput, video: VideoInput, *, decodes_all: bool = False) -> None:
+        """Start without tracks.
+
+        Args:
+            driver: The machine's.
+            audio: Takes sound.
+            video: Takes pictures.
+            decodes_all: Decode every frame of video, looked at or not.
+        """
+        self._decodes_all = decodes_all
+        self._run = JobRunner(encode_pool)
         self._driver = driver
         self._audio = audio
         self._video = video
-        self._readers: dict[str, TrackReader] = {}
+        self._readers: dict[str, TrackReader | DirectReader] = {}
         self._faults: dict[str, int] = {}
         self._failing: set[str] = set()
         self._peers: list[PeerAttachment] = []
@@ -67,12 +80,13 @@ class MediaSources:
             raise ArgumentError("source", source, "a name that is not empty")
         if source in self._readers:
             raise ArgumentError("source", source, "a name that no other track of the session has")
-        reader = TrackReader(track, self._handler(track.kind, source), lambda error: self._on_end(source, error))
-        self._readers[source] = reader
+        self._readers[source] = reader = self._make_reader(track, source)
         reader.start()
         return source
 
-    def attach(self, pc: Any, reply_track: Any, sources: Mapping[str, str] | None = None) -> None:
+    def attach(
+        self, pc: Any, reply_track: Any, sources: Mapping[str, str] | None = None, *, direct: bool = True
+    ) -> None:
         """Take all tracks of a peer connection, and send it the reply.
 
         Args:
@@ -80,6 +94,7 @@ class MediaSources:
             reply_track: What it is sent.
             sources: Names of tracks by the media section (mid) that they come with; the others get default names, and so
                 does one whose name is taken.
+            direct: Receive its tracks ourselves, where this aiortc is known.
         """
         names = dict(sources or {})
         attachment: list[PeerAttachment] = []
@@ -92,7 +107,7 @@ class MediaSources:
             name = names.get(attachment[0].mid_of(track) or "")
             self._add_remote(track, None if name in self._readers else name)
 
-        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take))
+        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take, run=self._run if direct else None))
         self._peers.append(attachment[0])
         for track in early:
             take(track)
@@ -139,15 +154,25 @@ class MediaSources:
         readers = list(self._readers.values())
         self._readers.clear()
         await asyncio.gather(*(reader.aclose() for reader in readers), return_exceptions=True)
+        await self._run.aclose()
 
     def statistics(self) -> dict[str, TrackStatistics]:
         """What came from each track that is read now."""
-        return {
-            name: TrackStatistics(
-                kind=reader.track.kind, frames=reader.frames, skipped=reader.skipped, faults=self._faults.get(name, 0)
-            )
-            for name, reader in self._readers.items()
-        }
+        return {name: self._count(name, reader) for name, reader in self._readers.items()}
+
+    def _count(self, name: str, reader: TrackReader | DirectReader) -> TrackStatistics:
+        faults = self._faults.get(name, 0)
+        kind, frames, skipped = reader.track.kind, reader.frames, reader.skipped
+        if isinstance(reader, TrackReader):
+            return TrackStatistics(kind=kind, frames=frames, skipped=skipped, faults=faults)
+        return TrackStatistics(
+            kind=kind,
+            frames=frames,
+            skipped=skipped,
+            faults=faults + reader.faults,
+            undecoded=reader.undecoded,
+            concealed_ms=reader.voice.concealed_ms,
+        )
 
     def _add_remote(self, track: Any, name: str | None) -> None:
         if not self._driver.closed and all(reader.track is not track for reader in self._readers.values()):
@@ -161,16 +186,43 @@ class MediaSources:
             name = f"{stem}-{number}"
         return name
 
-    def _handler(self, kind: str, source: str) -> Callable[[Any], None] | None:
-        """Who takes the frames; None: they are let go, because the model can make nothing of them."""
-        capabilities = self._driver.machine.capabilities
-        if kind == "audio" and capabilities.supports_audio_input:
+    def _make_reader(self, track: Any, source: str) -> TrackReader | DirectReader:
+        """Who reads a track: what its packets come to, if we receive them ourselves, else its frames."""
+
+        def end(error: BaseException | None) -> None:
+            self._on_end(source, error)
+
+        intake = intake_of(track)
+        if intake is None or intake.is_wanted:
+            return TrackReader(track, self._handler(track.kind, source), end)
+        return DirectReader(track, intake, self._beginning(track.kind, source), end)
+
+    def _beginning(self, kind: str, source: str) -> Callable[[TrackIntake], None]:
+        """What is wanted of a track that we receive, also while the model can make nothing of it: another one may."""
+        if kind == "audio":
+            self._audio.add(source)
+            return lambda intake: intake.listen(
+                self._audio.rate_hz, lambda samples: self._hand_on(self._audio.receive_pcm, source, samples)
+            )
+        self._video.add(source)
+        viewer = Viewer(
+            self._driver,
+            source,
+            now=self._video.now,
+            receive=lambda frame, at: self._hand_on(
+                lambda name, picture: self._video.receive(name, picture, at), source, frame
+            ),
+            run=self._run,
+        )
+        return lambda intake: intake.look(viewer, decodes_all=self._decodes_all)
+
+    def _handler(self, kind: str, source: str) -> Callable[[Any], None]:
+        """Who takes the frames, also while the model can make nothing of them: another one may."""
+        if kind == "audio":
             self._audio.add(source)
             return lambda frame: self._hand_on(self._audio.receive, source, frame)
-        if kind == "video" and capabilities.supports_image_input:
-            self._video.add(source)
-            return lambda frame: self._hand_on(self._video.receive, source, frame)
-        return None
+        self._video.add(source)
+        return lambda frame: self._hand_on(self._video.receive, source, frame)
 
     def _hand_on(self, take: Callable[[str, Any], None], source: str, frame: Any) -> None:  # hot path: every frame
         """Give a frame away. One bad frame never stops a track; of a run of them the first is told."""

@@ -67,7 +67,7 @@ class SessionTracks(SessionReading):
         """
         await self._running().media.remove(track)
 
-    def attach(self, pc: Any, *, sources: Mapping[str, str] | None = None) -> None:
+    def attach(self, pc: Any, *, sources: Mapping[str, str] | None = None, direct: bool = True) -> None:
         """Talk with who is at the other end: all tracks of a peer connection, now and later, or a call; and send the reply.
 
         Works for the side that offers and the side that answers, before or after ``setRemoteDescription``. When a user
@@ -77,6 +77,8 @@ class SessionTracks(SessionReading):
         Args:
             pc: An aiortc peer connection, or a `TelephonyStream`, whose track is named ``phone``.
             sources: Names of its tracks by media section, ``{mid: name}``; None: ``microphone`` and ``camera``.
+            direct: Receive its tracks with the session's own receiver: sound at once and without holes, and only those
+                pictures decoded that are looked at. False, or with an aiortc that is not known: with aiortc's.
 
         Raises:
             ArgumentError: It is neither, or a call was given `sources`.
@@ -87,7 +89,7 @@ class SessionTracks(SessionReading):
         if runtime.driver.closed:
             raise SessionClosed("the session has ended")
         if not isinstance(pc, TelephonyStream):
-            runtime.media.attach(pc, self.reply_track, sources)
+            runtime.media.attach(pc, self.reply_track, sources, direct=direct)
             return
         if sources is not None:
             raise ArgumentError("sources", sources, "None: a call has one track, and no media sections")

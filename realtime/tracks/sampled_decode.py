@@ -42,6 +42,8 @@ _GAP_SECONDS = 0.25
 _IDLE_GAP_SECONDS = 0.04
 """… and when it does not."""
 _ASK_AGAIN_SECONDS = 0.06
+_UNKNOWN_SIZE = (1280, 720)
+"""Until a picture was decoded. Only estimates of memory depend on it."""
 _MAX_MISSING = 64
 """With more packets missing a key frame is cheaper than sending them again."""
 
@@ -107,7 +109,7 @@ class VideoIntake:
         self._decoded = 0
         """How many frames of `_decoded_of` the decoder has seen."""
         self._is_busy = False
-        self._size = (0, 0)
+        self._size = _UNKNOWN_SIZE
         self._timestamp: int | None = None
         self._pts = 0
         self._last_at = 0.0
@@ -248,7 +250,7 @@ class VideoIntake:
         self._wanted_since = None
         self.undecoded += 1
         chain = self._chain
-        if chain is not None and self._size[0]:
+        if chain is not None:
             sink.receive(UndecodedFrame(chain, self._size), now)
         if not self._is_cheap(ahead=2) and sink.is_due(self._pts_ms() + round(self._lead * 1000)):
             self._ask_for_key(now)
