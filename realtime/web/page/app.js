@@ -112,14 +112,13 @@ text.addEventListener("keydown", (event) => {
   at("composer").requestSubmit();
 });
 
+const downloads = { wanted: "" };
 for (const kind of ["context", "recording"]) {
   at(`download-${kind}`).addEventListener("click", () => {
     downloads.wanted = kind;
     call.send({ type: "download" });
   });
 }
-const downloads = { wanted: "" };
-
 /** What can be fetched now; if one was asked for, fetch it. */
 function offerFiles(files) {
   const find = (kind) => files.find(({ name }) => name.includes(kind));
@@ -272,8 +271,15 @@ const inspecting = () => document.body.dataset.inspector === "open";
 function showInspector(on) {
   document.body.dataset.inspector = on ? "open" : "closed";
   at("inspector-toggle").setAttribute("aria-expanded", String(on));
+  coverStage();
   if (call.state !== "idle") call.send({ type: "inspect", on });
 }
+
+/** What lies under the inspector cannot be reached while it lies there. */
+function coverStage() {
+  at("stage").inert = inspecting() && !WIDE.matches;
+}
+WIDE.addEventListener("change", coverStage);
 
 at("inspector-toggle").addEventListener("click", () => {
   showInspector(!inspecting());

@@ -15,6 +15,7 @@ export class Playout {
   #sentAt = -Infinity;
   #stamp = -1;
   #level = 0;
+  #wasLoud = false;
 
   /** `send` takes {rtp_timestamp, age_ms, delay_ms}; `delay` gives the output's latency in seconds. */
   constructor(send, delay) {
@@ -36,13 +37,23 @@ export class Playout {
     return this.#level;
   }
 
-  #look() {
-    const [source] = this.#receiver.getSynchronizationSources();
-    if (!source) return;
-    const loud = Math.max(this.#level, source.audioLevel ?? 0) > QUIET; // its last piece too
-    this.#level = source.audioLevel ?? 0;
+  async #look() {
+    const receiver = this.#receiver;
+    const [source] = receiver.getSynchronizationSources();
+    if (source) this.#report(source);
+    const report = await receiver.getStats().catch(() => null);
+    if (!report || receiver !== this.#receiver) return;
+    for (const one of report.values()) {
+      if (one.type === "inbound-rtp") this.#level = one.audioLevel ?? 0;
+    }
+  }
+
+  #report(source) {
     const now = performance.now();
-    if (source.rtpTimestamp === this.#stamp || (!loud && now - this.#sentAt < ELSE_MS)) return;
+    const loud = this.#level > QUIET;
+    const due = loud || this.#wasLoud || now - this.#sentAt >= ELSE_MS; // its last piece too
+    if (source.rtpTimestamp === this.#stamp || !due) return;
+    this.#wasLoud = loud;
     this.#stamp = source.rtpTimestamp;
     this.#sentAt = now;
     const then = source.timestamp > 1e11 ? source.timestamp - performance.timeOrigin : source.timestamp;
