@@ -5,10 +5,10 @@ Owns: `app` and `WebApp`. Driven by an ASGI server, or by the application that i
 
 from __future__ import annotations
 
-import functools
-from collections.abc import AsyncIterator, Callable, Iterable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -28,6 +28,8 @@ from realtime.web.signalling import serve_websocket
 from realtime.web.state import WebState
 
 __all__ = ["WebApp", "app"]
+
+Endpoint = Callable[[Request, WebState], Awaitable[Response]]
 
 
 class WebApp(Starlette):
@@ -49,8 +51,11 @@ class WebApp(Starlette):
         async def call(websocket: WebSocket) -> None:
             await serve_websocket(websocket, state)
 
-        def bound(endpoint: Callable[[Request, WebState], Any]) -> Callable[[Request], Any]:
-            return functools.partial(endpoint, state=state)
+        def bound(endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+            async def answer(request: Request) -> Response:
+                return await endpoint(request, state)
+
+            return answer
 
         routes: list[Route | WebSocketRoute] = [
             Route("/", files.serve_page),
@@ -82,6 +87,7 @@ def app(
     ice_servers: IceServers | None = None,
     limits: WebLimits | None = None,
     model_name: str = "",
+    record_folder: str | os.PathLike[str] | None = None,
     clock: Clock | None = None,
 ) -> WebApp:
     """Make an ASGI application that answers WebRTC calls, each with a session of its own, and serves the page to call from.
@@ -101,6 +107,8 @@ def app(
             environment (`environment_ice_servers`). A caller from loopback is never given any.
         limits: How much, how many, how long.
         model_name: Shown on the page before a call.
+        record_folder: A folder that is there; each call is recorded into it (`RealtimeSession.record`), and the page can
+            download its own recording. None: calls are not recorded.
         clock: For tests.
 
     Raises:
@@ -112,7 +120,13 @@ def app(
     time = clock or SystemClock()
     return WebApp(
         WebState(
-            calls=Calls(session_factory, ice_servers=ice_servers, limits=bounds, clock=time),
+            calls=Calls(
+                session_factory,
+                ice_servers=ice_servers,
+                limits=bounds,
+                clock=time,
+                record_folder=None if record_folder is None else Path(record_folder),
+            ),
             guard=Guard(token=token, origins=origins, limits=bounds, clock=time),
             limits=bounds,
             ice_servers=ice_servers,

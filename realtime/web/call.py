@@ -12,6 +12,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from realtime.core.events import MessageCommitted, SessionEnded, SpeechStarted, SpeechStopped
@@ -25,6 +26,7 @@ from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
 from realtime.web.options import CallRequest, WebLimits
 from realtime.web.peer import Peer
+from realtime.web.reading import read_off_loop
 from realtime.web.sender_hints import SenderHints
 
 __all__ = ["Call", "Listener"]
@@ -60,6 +62,7 @@ class Call:
         limits: WebLimits,
         clock: Clock,
         base_path: str = "",
+        record_folder: Path | None = None,
         on_end: Callable[[Call], None],
     ) -> None:
         """Take a session that has not begun.
@@ -71,6 +74,7 @@ class Call:
             limits: What it may do.
             clock: What it keeps time by.
             base_path: Where the room is mounted, for addresses of pictures and files.
+            record_folder: Where its recording goes; None: it is not recorded.
             on_end: Called once, when it is over.
         """
         self.id = secrets.token_urlsafe(9)
@@ -81,6 +85,7 @@ class Call:
         self.request = request
         self.ice_servers = ice_servers
         self.base_path = base_path
+        self._recording = None if record_folder is None else record_folder / f"{self.id}.rec"
         self.reason = ""
         """Why it ended."""
         self.hang_up_with_peer = False
@@ -160,6 +165,8 @@ class Call:
     async def _run(self) -> None:
         try:
             async with Deadline(self._clock, self._clock.now() + _BEGIN_SECONDS):
+                if self._recording is not None:
+                    self.session.record(self._recording)
                 await self.session.__aenter__()
             self._begun.set_result(None)
             events = aiter(self.session)
@@ -280,7 +287,7 @@ class Call:
 
     def file_names(self) -> list[str]:
         """What can be downloaded now."""
-        return ["context.json"]
+        return ["context.json"] if self._recording is None else ["context.json", "recording.rec"]
 
     async def read_file(self, name: str) -> tuple[bytes, str]:
         """A file's bytes and media type.
@@ -291,6 +298,10 @@ class Call:
         if name == "context.json":
             text = json.dumps(self.session.context.to_dict(), ensure_ascii=False, indent=1)
             return text.encode("utf-8", "replace"), "application/json"
+        if name == "recording.rec" and self._recording is not None:
+            content = await read_off_loop(self._recording)
+            if content is not None:
+                return content, "application/octet-stream"
         raise CallRefused("gone", "there is no such file")
 
     # -- what was heard -------------------------------------------------------------------------------------------------
@@ -323,7 +334,9 @@ class Call:
                 on_connected=self._peer_connected,
                 on_lost=self._peer_lost,
                 on_message=self.controls.take,
+                on_channel=self.hints.tell,
             )
+            self.hints.forget()
             try:
                 answer = await peer.answer(sdp, sources)
             except BaseException as error:

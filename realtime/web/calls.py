@@ -10,7 +10,8 @@ import asyncio
 import hmac
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from realtime.errors import RealtimeError, UserError
 from realtime.pipelines.clock import Clock
@@ -31,11 +32,18 @@ class Calls(Mapping[str, Call]):
     """The calls in progress, by id."""
 
     def __init__(
-        self, factory: SessionFactory, *, ice_servers: IceServers | None, limits: WebLimits, clock: Clock
+        self,
+        factory: SessionFactory,
+        *,
+        ice_servers: IceServers | None,
+        limits: WebLimits,
+        clock: Clock,
+        record_folder: Path | None = None,
     ) -> None:
         """No call yet; see `realtime.web.app`."""
         self._factory = factory
         self._ice_servers = ice_servers
+        self._record_folder = record_folder
         self._limits = limits
         self._clock = clock
         self._calls: dict[str, Call] = {}
@@ -47,7 +55,7 @@ class Calls(Mapping[str, Call]):
         """A call in progress."""
         return self._calls[call_id]
 
-    def __iter__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+    def __iter__(self) -> Iterator[str]:
         """The ids."""
         return iter(self._calls)
 
@@ -81,6 +89,7 @@ class Calls(Mapping[str, Call]):
                 limits=self._limits,
                 clock=self._clock,
                 base_path=base_path,
+                record_folder=self._record_folder,
                 on_end=self._forget,
             )
             self._calls[call.id] = call

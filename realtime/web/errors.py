@@ -49,7 +49,7 @@ _STATUS: Final[dict[RefusalCode, int]] = {
 }
 
 
-class CallRefused(RealtimeError):
+class CallRefused(RealtimeError):  # noqa: N818  (an answer to a caller, as SessionClosed is)
     """The caller cannot have what it asked for.
 
     Attributes:

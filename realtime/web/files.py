@@ -6,7 +6,6 @@ address that the page was told.
 
 from __future__ import annotations
 
-import mimetypes
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -17,36 +16,44 @@ from realtime.web.call import Call
 from realtime.web.errors import CallRefused
 from realtime.web.http import refusal, remote_address
 from realtime.web.ice import resolve_ice_servers
+from realtime.web.reading import read_off_loop
 from realtime.web.state import WebState
 
 __all__ = ["serve_asset", "serve_call_file", "serve_config", "serve_health", "serve_page", "serve_picture"]
 
 _PAGE: Traversable = files("realtime.web") / "page"
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".webmanifest": "application/manifest+json",
+}
 _GONE = CallRefused("gone", "there is no such file")
 
 
-def _file(name: str) -> Response:
+async def _file(name: str) -> Response:
     """One file of the page; nothing outside of its folder."""
     parts = name.split("/")
-    if any(part in ("", ".", "..") or "\\" in part for part in parts):
+    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
         return refusal(_GONE)
-    found = _PAGE.joinpath(*parts)
-    if not found.is_file():
+    content = await read_off_loop(_PAGE.joinpath(*parts))
+    if content is None:
         return refusal(_GONE)
     suffix = "." + parts[-1].rpartition(".")[2]
-    media_type = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return Response(found.read_bytes(), media_type=media_type, headers={"Cache-Control": "no-cache"})
+    media_type = _TYPES.get(suffix, "application/octet-stream")
+    return Response(content, media_type=media_type, headers={"Cache-Control": "no-cache"})
 
 
-def serve_page(request: Request) -> Response:
+async def serve_page(request: Request) -> Response:
     """The page."""
-    return _file("index.html")
+    return await _file("index.html")
 
 
-def serve_asset(request: Request) -> Response:
+async def serve_asset(request: Request) -> Response:
     """A style sheet, a module."""
-    return _file(request.path_params["name"])
+    return await _file(request.path_params["name"])
 
 
 async def serve_config(request: Request, state: WebState) -> Response:
@@ -64,7 +71,7 @@ async def serve_config(request: Request, state: WebState) -> Response:
     )
 
 
-def serve_health(request: Request, state: WebState) -> Response:
+async def serve_health(request: Request, state: WebState) -> Response:
     """Whether new calls are taken; for load balancers."""
     draining = state.calls.draining
     return JSONResponse(
@@ -79,7 +86,7 @@ def _call_of(request: Request, state: WebState) -> Call:
     return call
 
 
-def serve_picture(request: Request, state: WebState) -> Response:
+async def serve_picture(request: Request, state: WebState) -> Response:
     """A picture of a message that is in the history now."""
     try:
         call = _call_of(request, state)

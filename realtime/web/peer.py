@@ -22,7 +22,8 @@ from realtime.session import RealtimeSession
 from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.ice import IceServer
 from realtime.web.options import WebLimits
-from realtime.web.transport import Heartbeat, offer_loopback
+from realtime.web.played import PlayedMap
+from realtime.web.transport import Heartbeat, offer_loopback, watch_sent
 
 __all__ = ["CHANNEL_LABEL", "Peer"]
 
@@ -31,6 +32,8 @@ CHANNEL_LABEL = "realtime"
 _CLOSE_SECONDS = 2.0
 """How long a peer connection may take to close (field case B47)."""
 _LOOK_SECONDS = 0.5
+_PAUSE_AT = 0.3
+"""Of the time after which a peer has gone: a page that reports what it plays does so twice a second, so it is away."""
 _MAX_CHANNEL_BUFFER = 64 * 1024
 """Bytes that may wait on the data channel; hints beyond it are left out."""
 
@@ -51,6 +54,7 @@ class Peer:
         on_connected: Callable[[Peer], None],
         on_lost: Callable[[Peer, RefusalCode, str], None],
         on_message: Callable[[dict[str, Any]], None],
+        on_channel: Callable[[], None],
     ) -> None:
         """Make it; nothing is sent before `answer`.
 
@@ -63,6 +67,7 @@ class Peer:
             on_connected: Called once media can flow.
             on_lost: Called once, with the reason, if the peer has gone or never came.
             on_message: Called with each message of the data channel.
+            on_channel: Called when the data channel is open.
         """
         self._session = session
         self._limits = limits
@@ -71,6 +76,7 @@ class Peer:
         self._on_connected = on_connected
         self._on_lost = on_lost
         self._on_message = on_message
+        self._on_channel = on_channel
         self._candidates = 0
         self._over = False
         self._attached = False
@@ -79,12 +85,16 @@ class Peer:
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._heartbeat: Heartbeat | None = None
+        self._played = PlayedMap()
+        self._measured = False
+        self._paused: list[tuple[Any, Any]] | None = None
         servers = [
             RTCIceServer(urls=list(each.urls), username=each.username or None, credential=each.credential or None)
             for each in ice_servers
         ]
         self.pc = RTCPeerConnection(RTCConfiguration(iceServers=servers, bundlePolicy=RTCBundlePolicy.MAX_BUNDLE))
         self.pc.on("connectionstatechange", self._changed.set)
+        self.pc.on("signalingstatechange", self._keep_reply)
         self.pc.on("datachannel", self._take_channel)
 
     # -- joining --------------------------------------------------------------------------------------------------------
@@ -114,6 +124,7 @@ class Peer:
         except Exception as error:  # aiortc's parser raises whatever its input makes it
             logger.debug("an offer could not be answered", exc_info=True)
             raise CallRefused("bad_message", f"the offer cannot be answered: {_brief(error)}") from error
+        self._watch_reply()
         self._heartbeat = Heartbeat(pc, self._clock)
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name="realtime.web peer")
         return pc.localDescription.sdp
@@ -164,6 +175,7 @@ class Peer:
             return
         self._channel = channel
         channel.on("message", self._take_message)
+        self._on_channel()
 
     def _take_message(self, data: str | bytes) -> None:
         if self._over or not isinstance(data, str) or len(data) > self._limits.max_message_bytes:
@@ -178,12 +190,46 @@ class Peer:
     # -- what was heard -------------------------------------------------------------------------------------------------
 
     def played(self, message: Mapping[str, Any]) -> None:
-        """The page says how far it has played the reply."""
+        """The page says how far it has played the reply. The first report is where measuring begins."""
+        if not self._connected or self._over or self._paused is not None:
+            return
+        mark = self._played.heard(message)
+        listener = self._session.listener
+        listener.heard(mark or 0)  # 0: nothing new, and it is still there
+        self._measured = True
+
+    def _watch_reply(self) -> None:
+        """Note which piece of the reply each packet carries."""
+        listener = self._session.listener
+        for sender in self.pc.getSenders():
+            if sender.kind == "audio" and sender.track is not None:
+                watch_sent(sender, lambda timestamp: self._played.sent(timestamp, listener.mark))
+
+    def _pause_reply(self) -> None:
+        """The other side cannot hear: the reply waits, and nothing of it counts as heard."""
+        self._session.listener.away(self._limits.vanish_seconds + self._limits.grace_seconds)
+        if self._paused is None:
+            self._paused = [(sender, sender.track) for sender in self.pc.getSenders() if sender.track is not None]
+            for sender, _ in self._paused:
+                sender.replaceTrack(None)
+
+    def _keep_reply(self) -> None:
+        """The other side has hung up: aiortc is about to stop what it sent, and the reply may go on with another peer."""
+        if self.pc.signalingState == "closed":
+            self._changed.set()
+            if self._attached:
+                self._pause_reply()
+
+    def _resume_reply(self) -> None:
+        paused, self._paused = self._paused, None
+        for sender, track in paused or ():
+            sender.replaceTrack(track)
+        self._session.listener.back()
 
     @property
     def figures(self) -> dict[str, Any]:
         """Packets, for the inspector."""
-        return {}
+        return {} if self._heartbeat is None else self._heartbeat.figures
 
     @property
     def remote_sdp(self) -> str:
@@ -207,7 +253,7 @@ class Peer:
         deadline = self._clock.now() + self._limits.connect_seconds
         assert self._heartbeat is not None
         while not self._over:
-            state = self.pc.connectionState
+            state = "closed" if self.pc.signalingState == "closed" else self.pc.connectionState
             if state in ("closed", "failed"):
                 self._lose(*self._why(state))
                 return
@@ -215,15 +261,21 @@ class Peer:
             if state == "connected" and not self._connected:
                 self._connected = True
                 self._heartbeat.begin()
+                self._session.listener.back()
                 self._on_connected(self)
             if not self._connected and now >= deadline:
                 self._lose("connect_timeout", self._what_is_missing())
                 return
             if self._connected:
                 await self._heartbeat.look()
-                if self._heartbeat.quiet_seconds >= self._limits.vanish_seconds:
+                quiet = self._heartbeat.quiet_seconds
+                if quiet >= self._limits.vanish_seconds:
                     self._lose("peer_lost", f"nothing was heard for {self._limits.vanish_seconds:g} s")
                     return
+                if self._measured and quiet >= self._limits.vanish_seconds * _PAUSE_AT:
+                    self._pause_reply()
+                elif self._paused is not None and self.pc.signalingState != "closed":
+                    self._resume_reply()
             await self._pause(min(_LOOK_SECONDS, self._limits.vanish_seconds / 4))
 
     async def _pause(self, seconds: float) -> None:
@@ -270,6 +322,8 @@ class Peer:
         if self._attached:
             self._attached = False
             with contextlib.suppress(RealtimeError):
+                self._resume_reply()
+                self._session.listener.away(self._limits.grace_seconds)
                 await self._session.detach(self.pc)
         closing = asyncio.get_running_loop().create_task(self.pc.close(), name="realtime.web closing a peer")
         _, late = await asyncio.wait([closing], timeout=_CLOSE_SECONDS)

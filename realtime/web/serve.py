@@ -10,14 +10,12 @@ import argparse
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import secrets
-import signal
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from realtime.chat.window import ContextWindow
 from realtime.core.settings import FrameSampling, TurnDetection
@@ -34,10 +32,6 @@ __all__ = ["DEFAULT_INSTRUCTIONS", "ServeOptions", "main", "parse_options", "ser
 DEFAULT_INSTRUCTIONS = (
     "You talk with the user and see the user's camera and screen. Answer in one or two short sentences, in plain words."
 )
-_KEEP_ALIVE_SECONDS = 5
-_LAST_SECONDS = 3
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +146,8 @@ async def serve(options: ServeOptions) -> int:
         OSError: The port is taken.
     """
     try:
-        import uvicorn  # noqa: PLC0415  (an extra)
-
         from realtime.web.application import app  # noqa: PLC0415  (an extra)
+        from realtime.web.server import WebServer  # noqa: PLC0415  (an extra)
     except ModuleNotFoundError as error:
         raise MissingExtraError("realtime serve", extra="web", package=str(error.name)) from error
 
@@ -167,31 +160,24 @@ async def serve(options: ServeOptions) -> int:
     )
     servers = [IceServer(urls=options.stun)] if options.stun else environment_ice_servers()
     factory = _Factory(options, shared.model)
+    if options.record is not None:
+        options.record.mkdir(parents=True, exist_ok=True)
     bot = app(
-        factory, token=token, origins=options.origins, ice_servers=servers, limits=limits, model_name=options.model
+        factory,
+        token=token,
+        origins=options.origins,
+        ice_servers=servers,
+        limits=limits,
+        model_name=options.model,
+        record_folder=options.record,
     )
     listening = _bind(options)
     with listening:
         await shared.load()
-        config = uvicorn.Config(
-            bot,
-            ws="websockets-sansio",
-            ws_max_size=limits.max_message_bytes,
-            ws_max_queue=32,
-            ws_per_message_deflate=False,
-            h11_max_incomplete_event_size=64 * 1024,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_LAST_SECONDS,
-            server_header=False,
-            access_log=False,
-            log_level="warning",
-            ssl_certfile=options.ssl_certfile,
-            ssl_keyfile=options.ssl_keyfile,
-        )
-        server = _Server(config)
+        server = WebServer(bot, limits=limits, ssl_certfile=options.ssl_certfile, ssl_keyfile=options.ssl_keyfile)
         print(_greeting(options, listening.getsockname()[1], token), flush=True)  # noqa: T201
         try:
-            with _ending(server, lambda: bot.drain(options.drain_seconds)):
+            with server.ended_by_signals(options.drain_seconds):
                 await server.serve(sockets=[listening])
         finally:
             await bot.aclose()
@@ -205,21 +191,16 @@ class _Factory:
     def __init__(self, options: ServeOptions, model: RealtimeModel) -> None:
         self._options = options
         self._model = model
-        if options.record is not None:
-            options.record.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, request: CallRequest) -> RealtimeSession:
         options = self._options
-        session = RealtimeSession(
+        return RealtimeSession(
             self._model,
             instructions=options.instructions,
             window=ContextWindow(max_tokens=options.max_tokens),
             sampling=FrameSampling(),
             turn_detection=TurnDetection(mode="manual") if options.push_to_talk else None,
         )
-        if options.record is not None:
-            session.record(options.record / f"call-{secrets.token_hex(6)}.rec")
-        return session
 
 
 class _SharedModel:
@@ -271,51 +252,3 @@ def _greeting(options: ServeOptions, port: int, token: str | None) -> str:
             host = f"[{host}]"
     url = f"{scheme}://{host}:{port}/" + (f"#token={token}" if token else "")
     return f"realtime serve: open {url}   (model {options.model}; Ctrl-C ends it)"
-
-
-@contextlib.contextmanager
-def _ending(server: Any, drain: Any) -> Generator[None]:
-    """The first SIGINT or SIGTERM drains and ends; the second ends at once."""
-    loop = asyncio.get_running_loop()
-    draining: list[asyncio.Task[None]] = []
-
-    async def leave() -> None:
-        await drain()
-        server.should_exit = True
-
-    def ask() -> None:
-        if draining:
-            server.should_exit = True
-            server.force_exit = True
-            return
-        draining.append(loop.create_task(leave(), name="realtime serve draining"))
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    for each in signals:
-        with contextlib.suppress(NotImplementedError):  # Windows has none
-            loop.add_signal_handler(each, ask)
-    try:
-        yield
-    finally:
-        for each in signals:
-            with contextlib.suppress(NotImplementedError):
-                loop.remove_signal_handler(each)
-        for task in draining:
-            task.cancel()
-
-
-def _make_server_class() -> Any:
-    import uvicorn  # noqa: PLC0415  (an extra)
-
-    class Server(uvicorn.Server):
-        """A server that leaves signals to us."""
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Generator[None]:
-            yield
-
-    return Server
-
-
-def _Server(config: Any) -> Any:  # noqa: N802
-    return _make_server_class()(config)

@@ -27,6 +27,7 @@ __all__ = ["serve_websocket"]
 _WAITING_BYTES = 4 * 1024 * 1024
 """What may wait for one page; the oldest is dropped beyond, and the page is told."""
 _HELLO_SECONDS = 10.0
+_LAST_WORDS_SECONDS = 5.0
 _CLOSE_REFUSED = 4_400
 _CLOSE_DONE = 1_000
 
@@ -81,8 +82,11 @@ class _Connection:
         try:
             done, _ = await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
             if reading in done and writing not in done:  # what is left to be said is said
-                self._outgoing.close()
-                await asyncio.wait([writing], timeout=2)
+                if self._said_bye and self._call is not None:
+                    self._call.end("bye")  # which says so, and closes
+                else:
+                    self._outgoing.close()
+                await asyncio.wait([writing], timeout=_LAST_WORDS_SECONDS)
         finally:
             self._outgoing.close()
             for task in (reading, writing):
@@ -90,8 +94,6 @@ class _Connection:
             await asyncio.wait([reading, writing])
             if self._call is not None:
                 self._call.unlisten(self)
-                if self._said_bye:
-                    self._call.end("bye")
             if self._websocket.application_state is not WebSocketState.DISCONNECTED:
                 with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
                     await self._websocket.close(_CLOSE_DONE)
