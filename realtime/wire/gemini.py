@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from realtime.chat.formats.text import result_text, tagged_instruction
+from realtime.chat.formats.google import sees
+from realtime.chat.formats.text import UNSEEN_PICTURE, result_text, tagged_instruction
 from realtime.chat.messages import ChatMessage, ChatRole, ImageContent
 from realtime.core.commands import (
     AppendAudio,
@@ -34,7 +35,7 @@ from realtime.errors import UserError
 from realtime.wire.base import ReconfigurationError, Resumption, WireStatistics
 from realtime.wire.gemini_decode import GeminiDecoder
 from realtime.wire.gemini_setup import GeminiOptions, setup_message
-from realtime.wire.gemini_turns import picture_blob, turns_of
+from realtime.wire.gemini_turns import picture_blob, picture_part, turns_of
 from realtime.wire.json_fields import JsonObject, dump_message, encode_base64
 
 __all__ = ["GeminiOptions", "GeminiWire"]
@@ -223,7 +224,7 @@ class GeminiWire:
         if message.role == ChatRole.USER:
             picture = self._recent_picture(message)
             if picture is not None:
-                turns[0]["parts"].insert(0, {"inlineData": picture_blob(picture)})
+                turns[0]["parts"].insert(0, picture_part(picture))  # it was shown before
         self._has_content = True
         return [{"clientContent": {"turns": turns, "turnComplete": False}}]
 
@@ -254,7 +255,11 @@ class GeminiWire:
             "response": {key: result_text(message)},
         }
         if message.images:
-            response["parts"] = [{"inlineData": picture_blob(image)} for image in message.images]
+            seen = [{"inlineData": picture_blob(image)} for image in message.images if sees(image)]
+            if len(seen) < len(message.images):
+                response["response"][key] = f"{response['response'][key]} {UNSEEN_PICTURE}"
+            if seen:
+                response["parts"] = seen
         return response
 
     def _respond(self, command: CreateResponse) -> list[JsonObject]:

@@ -21,7 +21,7 @@ from realtime.chat.formats.openai import fit_id
 from realtime.chat.formats.text import UNSEEN_PICTURE, clean, legal_name, pictures_of, result_text, words_of
 from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall, ImageContent
 
-__all__ = ["GoogleContents", "GoogleFormat", "to_google_contents"]
+__all__ = ["GoogleContents", "GoogleFormat", "sees", "to_google_contents"]
 
 _TEXT: Final[Part] = {}
 _RESOLUTIONS: Final = {
@@ -147,7 +147,7 @@ def _response(answered: AnsweredCall) -> Part:
     text = result_text(result)
     response: Part = {"id": answered.call_id, "name": _name(answered.call), "response": {key: text}}
     if result is not None and (pictures := pictures_of(result)):
-        seen = [_data(image) for image in pictures if image.mime_type != _REFUSED_TYPE]
+        seen = [_data(image) for image in pictures if sees(image)]
         if len(seen) < len(pictures):
             response["response"][key] = " ".join((words_of(result), UNSEEN_PICTURE)).strip()
         if seen:
@@ -155,8 +155,13 @@ def _response(answered: AnsweredCall) -> Part:
     return {"function_response": response}
 
 
+def sees(image: ImageContent) -> bool:
+    """Whether Gemini takes pictures of this kind."""
+    return image.mime_type != _REFUSED_TYPE
+
+
 def _picture(image: ImageContent) -> Part:
-    if image.mime_type == _REFUSED_TYPE:
+    if not sees(image):
         return {"text": UNSEEN_PICTURE}
     level = _RESOLUTIONS.get(image.detail)
     return {**_data(image), "media_resolution": {"level": level}} if level else _data(image)
