@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 from realtime.chat.context import ChatContext
 from realtime.chat.conversation import Conversation
-from realtime.chat.messages import AgentHandoff, ChatMessage, ImageContent
+from realtime.chat.messages import AgentHandoff, ChatMessage
 from realtime.chat.window import ContextWindow
 from realtime.core.commands import RunTool
 from realtime.core.model_events import TokenUsage
@@ -30,19 +30,18 @@ from realtime.core.settings import (
     SessionSettings,
     TurnDetection,
     UsageLimits,
-    check_count,
 )
 from realtime.errors import ArgumentError, SessionClosed, UserError
 from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOptions
 from realtime.models import resolve
 from realtime.models.base import RealtimeModel
 from realtime.pipelines.clock import Clock
-from realtime.pipelines.input import AudioFeed, as_parts, check_ability, check_parts
 from realtime.pipelines.runtime import SessionRuntime
-from realtime.pipelines.session_tracks import SessionTracks
+from realtime.pipelines.session_acts import SessionActs
 from realtime.pipelines.setup import (
     check_abilities,
     check_agents,
+    check_takeover,
     check_text,
     check_type,
     one_of,
@@ -68,7 +67,7 @@ class ToolContext(CallContext):
     """As `RealtimeSession.context_window_used`."""
 
 
-class RealtimeSession(SessionTracks):
+class RealtimeSession(SessionActs):
     """A voice and vision conversation with a model: tracks in, a live context, a spoken reply out.
 
     ::
@@ -151,7 +150,8 @@ class RealtimeSession(SessionTracks):
             ArgumentError: An argument cannot be what it is; it is named.
             UserError: The model cannot do what is asked for, such as take up earlier pictures.
         """
-        self._model = resolve(model)
+        self._models: dict[str, RealtimeModel] = {}
+        self._model = self._resolved(model)
         start, basis = starting_point(context, message_history, conversation)
         first = Agent(
             instructions=check_text("instructions", instructions),
@@ -191,7 +191,6 @@ class RealtimeSession(SessionTracks):
         check_seed(start.messages(), capabilities)
         super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings, clock=clock)
         self._encode_options = encode_options
-        self._feed = AudioFeed(capabilities.input_rate_hz)
         self._recording: Path | None = None
 
     # -- life -----------------------------------------------------------------------------------------------------------
@@ -276,111 +275,14 @@ class RealtimeSession(SessionTracks):
         """What a shown frame becomes."""
         return self._encode_options
 
-    # -- to the model -----------------------------------------------------------------------------------------------------
-
-    async def send(self, content: Any, *, respond: bool | None = None) -> tuple[str, ...]:
-        """Say or show something as the user.
-
-        Args:
-            content: Text, `ImageContent`, `AudioContent`, a picture of any kind that `encode` takes, or a sequence of
-                them. Each run of text and pictures is one message.
-            respond: Ask for a reply; None: if there is text in it.
-
-        Returns:
-            The ids of the messages that it becomes.
-
-        Raises:
-            ArgumentError: It is empty, or something else.
-            UserError: The model cannot be given it, such as a picture; nothing was sent.
-            SessionClosed: The session has ended.
-        """
-        runtime = self._running()
-        parts = await as_parts(content, runtime.encode)
-        check_parts(parts, self.capabilities)
-        asks = any(isinstance(part, str) for part in parts) if respond is None else bool(respond)
-        if asks:
-            self._replies.expect(runtime.driver.machine)
-        ids = runtime.driver.step(lambda machine, now: machine.send(parts, respond=asks, now=now))
-        return tuple(ids)
-
-    async def send_audio(self, pcm: bytes, *, rate_hz: int | None = None) -> None:
-        """Speak: PCM16 mono, any length; an odd byte waits for the next call.
-
-        Args:
-            pcm: The samples.
-            rate_hz: Their rate; None: ``capabilities.input_rate_hz``.
-
-        Raises:
-            ArgumentError: It is not bytes, or the rate is none.
-            UserError: The model is given no audio.
-            SessionClosed: The session has ended.
-        """
-        runtime = self._running()
-        check_ability(self.capabilities, "supports_audio_input", "is given no audio")
-        for chunk in self._feed.push(pcm, rate_hz):
-            runtime.hear(chunk)
-
-    async def send_image(self, frame: Any, *, source: str = "camera") -> str:
-        """Show a picture without asking for a reply, as a frame of a camera or a screen. Encoded off the loop.
-
-        Args:
-            frame: An `ImageContent`, or anything that `encode` takes.
-            source: Which camera or screen; the window keeps the newest frames of each (behaviour.md W2).
-
-        Returns:
-            The id of the message that it becomes.
-
-        Raises:
-            ArgumentError: It is no picture, or the source has no name.
-            UserError: The model takes no pictures.
-            SessionClosed: The session has ended.
-        """
-        runtime = self._running()
-        if not check_text("source", source):
-            raise ArgumentError("source", source, "a name that is not empty")
-        check_ability(self.capabilities, "supports_image_input", "takes no pictures")
-        image = frame if isinstance(frame, ImageContent) else await runtime.encode(frame)
-        ids = runtime.driver.step(lambda machine, now: machine.send([image], respond=False, source=source, now=now))
-        return ids[0]
-
-    async def commit_audio(self) -> None:
-        """Push-to-talk: what was said since the last commit is a turn; without audio nothing happens (behaviour.md T6)."""
-        runtime = self._running()
-        for chunk in self._feed.flush():
-            runtime.hear(chunk)
-        runtime.driver.step(lambda machine, now: machine.commit_audio(now=now))
-
-    async def clear_audio(self) -> None:
-        """Take back what was said since the last commit.
-
-        Raises:
-            UserError: The model cannot forget what it heard.
-        """
-        check_ability(self.capabilities, "supports_audio_clearing", "cannot forget what it heard")
-        self._feed.flush()
-        self._running().driver.step(lambda machine, now: machine.clear_audio(now=now))
-
-    async def create_response(self, *, instructions: str | None = None) -> None:
-        """Ask for a reply; while one is running, for another after it (behaviour.md T1).
-
-        Args:
-            instructions: For this reply only, instead of the agent's.
-        """
-        runtime = self._running()
-        self._replies.expect(runtime.driver.machine)
-        runtime.driver.step(lambda machine, now: machine.create_response(instructions=instructions, now=now))
-
-    async def interrupt(self, *, played_ms: int | None = None) -> None:
-        """Stop the reply; the transcript keeps what was heard (behaviour.md P1). Without a reply nothing happens.
-
-        Args:
-            played_ms: How much of it was heard, if you know better than the reply track.
-        """
-        check_count("played_ms", played_ms, none_is="what the track counted")
-        self._running().driver.step(lambda machine, now: machine.interrupt(played_ms=played_ms, now=now))
+    # -- who speaks ------------------------------------------------------------------------------------------------------
 
     async def hand_off(self, agent: Agent | str, *, reason: str = "") -> AgentHandoff:
         """Let another agent take the same conversation; recorded as `AgentHandoff`.
+
+        An agent with a model of its own is connected to before the present one is let go: the reply that is being spoken is
+        spoken to its end, and what the user says meanwhile goes to the one or the other. The session keeps its sample
+        rates.
 
         Args:
             agent: An `Agent`, or the id of one given in `agents`.
@@ -388,6 +290,10 @@ class RealtimeSession(SessionTracks):
 
         Raises:
             ArgumentError: There is no such agent, or its tools or model cannot be.
+            UserError: Its model cannot do what the session or the conversation needs.
+            ModelError: Its model refused; the conversation goes on as it was.
+            LinkLost: Its model could not be reached; the conversation goes on as it was.
+            SessionClosed: The session has ended.
         """
         runtime = self._running()
         if isinstance(agent, str):
@@ -397,24 +303,27 @@ class RealtimeSession(SessionTracks):
                 raise ArgumentError("agent", agent, f"an Agent, or the id of one given in agents= ({known})")
             agent = found
         check_type("agent", agent, Agent, "an Agent, or the id of one given in agents=")
-        model = None if agent.model is None else resolve(agent.model)
+        model = None if agent.model is None else self._resolved(agent.model)
+        model = None if model is self._model else model
         tools = build_tools(agent.tools)
         taking = self._voiced(replace(agent, model=model))
-        runtime.tools.use(agent.id, tools)
         specs = tuple(tool.spec for tool in tools.values())
+        abilities = (model or self._model).capabilities
+        check_abilities(abilities, replace(self._settings, tools=specs))
+        check_takeover(abilities, self._context.messages())
+        await runtime.takeover.prepare(taking, specs)
+        runtime.tools.use(agent.id, tools)
         return runtime.driver.step(lambda machine, now: machine.hand_off(taking, specs, reason=reason, now=now))
 
-    async def approve(self, call_id: str, ok: bool) -> None:
-        """Answer an `ApprovalRequested`.
-
-        Raises:
-            ArgumentError: No such call waits for approval.
-        """
-        known = self._running().driver.step(lambda machine, now: machine.receive_approval(call_id, bool(ok), now=now))
-        if not known:
-            raise ArgumentError("call_id", call_id, "a call that waits for approval")
-
     # -- within -----------------------------------------------------------------------------------------------------------
+
+    def _resolved(self, model: str | RealtimeModel) -> RealtimeModel:
+        """A model by its name, always the same one."""
+        if not isinstance(model, str):
+            return resolve(model)
+        if model not in self._models:
+            self._models[model] = resolve(model)
+        return self._models[model]
 
     def _voiced(self, agent: Agent) -> Agent:
         model = agent.model if isinstance(agent.model, RealtimeModel) else self._model

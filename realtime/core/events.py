@@ -50,7 +50,8 @@ KeepReason = Literal["first", "schedule", "max_gap", "end_of_turn", "look"]
 kept for `max_gap_seconds`; the user's turn ended; somebody asked for it."""
 SkipReason = Literal["not_due", "unchanged", "stale", "encode_failed", "replaced", "image_limit", "closed"]
 """Why a frame was not kept: too soon; too alike; waited too long; could not be encoded; a newer one took its place;
-the session keeps and sends no more pictures (`UsageLimits`, memory cap); the session is over."""
+the session keeps and sends no more pictures (`UsageLimits`, memory cap); the session is over, or the model that speaks now
+takes no pictures."""
 RemovalReason = Literal[
     "image_budget", "image_every_n", "window", "summary", "history_limit", "memory_limit", "rejected"
 ]

@@ -198,10 +198,13 @@ class Outgoing:
         if waiting is not None or place is not None:
             self._effects.emit(InputRejected(message_id=item_id, reason=reason))
 
-    def resend(self) -> list[CreateItem]:
+    def resend(self, *, takes_pictures: bool) -> list[CreateItem]:
         """A new connection: what had not reached the old one's conversation is sent again, in order, under new commands.
 
         A frame is not: a newer one will come.
+
+        Args:
+            takes_pictures: Whether the model does; if not, words go without theirs, and an event says so.
         """
         again: list[CreateItem] = []
         for item_id, waiting in list(self._waiting.items()):
@@ -211,9 +214,25 @@ class Outgoing:
                 else:
                     self.skip_frame(waiting.command, "stale")
                 continue
-            waiting.command = replace(waiting.command, command_id=self._effects.new_id())
+            if waiting.message.images and not takes_pictures and not self._strip(item_id, waiting):
+                continue
+            waiting.command = replace(waiting.command, command_id=self._effects.new_id(), message=waiting.message)
             again.append(waiting.command)
         return again
+
+    def _strip(self, item_id: str, waiting: _Waiting) -> bool:
+        """Take the pictures from a waiting message; False if nothing is left of it."""
+        images = waiting.message.images
+        self.picture_bytes -= sum(image.byte_length for image in images)
+        if not waiting.was_sent:
+            self.unsent_pictures -= len(images)
+        waiting.message = waiting.kept = replace(waiting.message, images=())
+        reason = "the model that took over takes no pictures (supports_image_input)"
+        self._effects.emit(InputRejected(message_id=item_id, reason=reason))
+        if waiting.message.is_empty:
+            self._leave(item_id)
+            return False
+        return True
 
     def pending(self) -> list[ChatMessage]:
         """What was sent by the application and has no place yet."""

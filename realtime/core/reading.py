@@ -5,13 +5,15 @@ Owns: `MachineReading`, the reading half of `SessionMachine`. Driven by whoever 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from realtime.chat.conversation import TokenUsage
 from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import ConfigureSession
 from realtime.core.parts import Parts
 from realtime.core.reconnection import Reconnection
-from realtime.core.settings import Agent
+from realtime.core.settings import Agent, ToolSpec
 from realtime.core.statistics import MachineStatistics, collect
 
 __all__ = ["MachineReading"]
@@ -24,9 +26,17 @@ class MachineReading:
     _reconnection: Reconnection
     _is_closed: bool
 
-    def configuration(self) -> ConfigureSession:
-        """What a new connection is told first, as things are now."""
-        return self._reconnection.configuration()
+    def configuration(self, agent: Agent | None = None, tools: Sequence[ToolSpec] = ()) -> ConfigureSession:
+        """What a new connection is told first, as things are now.
+
+        Args:
+            agent: Who is about to take over; None: who speaks now.
+            tools: That agent's.
+        """
+        if agent is None:
+            return self._reconnection.configuration()
+        earlier = len(self._parts.context)
+        return self._reconnection.configuration(earlier_items=earlier, taking=(agent, tuple(tools)))
 
     @property
     def is_closed(self) -> bool:
@@ -62,8 +72,13 @@ class MachineReading:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do."""
+        """What the model can do, with the sample rates of the session."""
         return self._parts.capabilities
+
+    @property
+    def published(self) -> ModelCapabilities:
+        """What the model's provider publishes, with the model's own sample rates."""
+        return self._parts.published
 
     @property
     def revision(self) -> int:

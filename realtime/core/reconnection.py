@@ -16,6 +16,7 @@ from realtime.core.parts import Parts
 from realtime.core.places import Place
 from realtime.core.responding import Responding
 from realtime.core.seeding import leading_instructions, plan_seeds
+from realtime.core.settings import Agent, ToolSpec
 from realtime.core.turn import Wish
 
 __all__ = ["Reconnection"]
@@ -82,7 +83,7 @@ class Reconnection:
         else:
             parts.trimming.apply()
             earlier, is_whole = self._seeds(since=0)
-            waiting = [*parts.outgoing.resend()]
+            waiting = [*parts.outgoing.resend(takes_pictures=parts.capabilities.supports_image_input)]
         first: list[LinkCommand] = [self.configuration(earlier_items=len(earlier)), *earlier, *waiting]
         parts.saved_at = None
         self._lost_commands = []
@@ -147,20 +148,24 @@ class Reconnection:
             self._parts.history.rename(place, item_ids)
         return item_ids
 
-    def configuration(self, *, earlier_items: int = 0) -> ConfigureSession:
+    def configuration(
+        self, *, earlier_items: int = 0, taking: tuple[Agent, tuple[ToolSpec, ...]] | None = None
+    ) -> ConfigureSession:
         """What the provider is told of the agent: its instructions and the conversation's leading ones, tools, turns.
 
         Args:
             earlier_items: How many items of an earlier conversation follow.
+            taking: The agent that is about to take over, and its tools; None: the one that speaks.
         """
         parts = self._parts
+        agent, tools = taking or (parts.agent, parts.tool_specs)
         settings = parts.settings
         leading = leading_instructions(parts.context.messages())
         return ConfigureSession(
             command_id=parts.effects.new_id(),
-            instructions="\n\n".join(filter(None, (parts.agent.instructions, *leading))),
-            tools=parts.tool_specs,
-            voice=parts.agent.voice,
+            instructions="\n\n".join(filter(None, (agent.instructions, *leading))),
+            tools=tools,
+            voice=agent.voice,
             turn_detection=replace(settings.turn_detection, create_response=False, interrupt_response=False)
             if parts.barge_in.is_ours
             else settings.turn_detection,

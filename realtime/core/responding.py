@@ -24,6 +24,8 @@ __all__ = ["Responding"]
 
 _REFUSAL_PATIENCE_SECONDS = 3.0
 """A response refused because another runs is asked for again when that one ends, or after this."""
+_WORDS_PATIENCE_SECONDS = 3.0
+"""So long another model waits for the transcript of what was said to the one before."""
 _ACTIVE_RESPONSE = "conversation_already_has_active_response"
 _STALLED = "response_stalled"
 _REMEMBERED_ENDS = 64
@@ -43,6 +45,7 @@ class Responding:
         self._hold_wish_until: float | None = None
         self._cancel_on_start = False
         self._wants_switch = False
+        self._switches_by: float | None = None
         self.is_switching = False
         """The link is being made anew for another model: nothing is asked of the old one."""
         self.watch = ResponseWatch()
@@ -231,14 +234,18 @@ class Responding:
         self._parts.tools.new_turn()
 
     def switch(self) -> None:
-        """Another model takes over once the running response is over, so that nothing that is being said is lost."""
+        """Another model takes over once the running response is over, so that nothing that is being said is lost.
+
+        Before that, what the user said is written down: the other model would be told it without its words, or twice.
+        """
         self._wants_switch = True
 
     def pursue_wish(self) -> None:
         """Ask for the response that is wanted, if none is running (T1), with the window applied (W5)."""
         parts = self._parts
-        if self._wants_switch and not parts.slot.is_busy:
+        if self._wants_switch and not parts.slot.is_busy and not self._waits_for_words():
             self._wants_switch, self.is_switching = False, parts.outbox.is_open
+            self._switches_by = None
             parts.effects.do(SwitchAgent(command_id=parts.effects.new_id(), agent=parts.agent))
         if self._wants_switch or self.is_switching:
             return
@@ -260,6 +267,15 @@ class Responding:
         parts.slot.sent(command.command_id)
         parts.effects.send(command)
 
+    def _waits_for_words(self) -> bool:
+        """Whether the other model waits for a transcript, for a moment at most."""
+        now = self._parts.effects.now
+        if not self._parts.speech.awaits_words or not self._parts.outbox.is_open:
+            return False
+        if self._switches_by is None:
+            self._switches_by = now + _WORDS_PATIENCE_SECONDS
+        return now < self._switches_by
+
     def refused(self, command: LinkCommand | None, code: str) -> bool:
         """A response was refused; True if it is asked for again, so that nobody need hear of it (T1)."""
         slot = self._parts.slot
@@ -279,6 +295,7 @@ class Responding:
         """When `time_passed` should be called, at the latest."""
         moments = (
             self._hold_wish_until,
+            None if self._switches_by is None or self._switches_by <= self._parts.effects.now else self._switches_by,
             self.watch.overdue_at,
             self.watch.silent_at,
             self._parts.overlap.gives_way_at,

@@ -56,6 +56,9 @@ class Showing:
             if error is not None:
                 effects.emit(ErrorReported(error=error, where=f"track {source}"))
             return
+        if not self._parts.capabilities.supports_image_input:
+            self._skip(facts, "closed")  # another model has taken over meanwhile
+            return
         if self._refusal(image.byte_length, source=source):
             self._skip(facts, "image_limit")
             return
@@ -71,6 +74,8 @@ class Showing:
 
     def _refusal(self, byte_length: int, *, source: str | None, ahead: int = 0) -> str:
         """Why a picture is not sent; empty if it is."""
+        if not self._parts.capabilities.supports_image_input:
+            return "the model takes no pictures (supports_image_input)"
         if not self._parts.limits.allows_image(waiting=self._parts.outgoing.unsent_pictures + ahead):
             return "the session sends no more pictures: UsageLimits.max_images is reached"
         if not self._parts.memory.make_room(byte_length, source=source):

@@ -122,6 +122,11 @@ class Speech:
             self._input.hold_turn(open_=True)
         return turn
 
+    @property
+    def awaits_words(self) -> bool:
+        """Whether a turn that was committed has no transcript yet."""
+        return any(turn.is_committed for turn in self._turns.values())
+
     # -- boundaries -------------------------------------------------------------------------------------------------
 
     def began(self, event: SpeechBegan) -> bool:

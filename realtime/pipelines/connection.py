@@ -16,6 +16,7 @@ from realtime.core.commands import ConfigureSession, CreateItem
 from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionReady, SessionUpdated
 from realtime.errors import LinkLost, ModelError
 from realtime.pipelines.clock import Clock, Deadline
+from realtime.pipelines.rates import RateBridge
 from realtime.transports.websocket import Transport
 from realtime.wire.base import ResumableWire, Resumption, WireFormat
 
@@ -56,9 +57,12 @@ class ResumableModel(Protocol):
 class Connection:
     """One socket, its wire format and what it said first."""
 
-    def __init__(self, transport: Transport, wire: WireFormat) -> None:
+    def __init__(self, transport: Transport, wire: WireFormat, model: LinkModel) -> None:
         self.transport = transport
         self.wire = wire
+        self.model = model
+        self.rates = RateBridge(model.capabilities, model.capabilities)
+        """Between the session's sample rates and the model's."""
         self.greeting: list[ModelEvent] = []
         self.expires_at: float | None = None
         self.opened_at = 0.0
@@ -75,6 +79,10 @@ class Connection:
         self.is_leaving = False
         """The provider has announced the end: the next quiet moment will do, however near or far it is."""
         self.expiry_moved = asyncio.Event()
+
+    def bridge(self, session: ModelCapabilities) -> None:
+        """Convert between the model's sample rates and those of the session, which it keeps."""
+        self.rates = RateBridge(session, self.model.capabilities)
 
     def ends_in(self, seconds: float, *, now: float, announced: bool = False) -> None:
         """The provider said how long it will keep the connection; an earlier end that it gave before stands."""
@@ -100,7 +108,8 @@ async def open_connection(
     patience_seconds: float,
     *,
     earlier: Resumption | None = None,
-    configure: Callable[[], ConfigureSession] | None = None,
+    configure: Callable[[], ConfigureSession],
+    in_advance: bool = False,
 ) -> Connection:
     """One attempt: open, and read until the provider has opened its session.
 
@@ -110,6 +119,7 @@ async def open_connection(
         patience_seconds: How long the attempt may take.
         earlier: The conversation to take up again; if the provider will not, the connection is a fresh one.
         configure: What a resumed connection is told before the provider says whether it resumes.
+        in_advance: Tell a fresh connection the same and wait until the provider has accepted it.
 
     Raises:
         ModelError, UserError: Refused for good.
@@ -118,13 +128,15 @@ async def open_connection(
     connection: Connection | None = None
     try:
         async with Deadline(clock, clock.now() + patience_seconds):
-            if earlier is not None and configure is not None and isinstance(model, ResumableModel):
+            if earlier is not None and isinstance(model, ResumableModel):
                 connection = await _resume(model, clock, earlier, configure)
             if connection is None:
                 transport = await model.open()
                 try:
-                    connection = Connection(transport, model.make_wire(wall=clock.wall()))
+                    connection = Connection(transport, model.make_wire(wall=clock.wall()), model)
                     await _read_greeting(connection)
+                    if in_advance:
+                        await _configure(connection, configure())
                 except BaseException:
                     await transport.aclose()
                     raise
@@ -146,26 +158,36 @@ def _date(connection: Connection, capabilities: ModelCapabilities, now: float) -
             connection.ends_in(event.seconds_left, now=now, announced=True)
 
 
+async def _configure(connection: Connection, command: ConfigureSession) -> None:
+    """Say whom the provider shall be, and read until it has accepted that.
+
+    Raises:
+        ModelError: It refused.
+    """
+    for data in connection.wire.encode(command):
+        await connection.transport.send(data)
+    while not connection.configured.is_set():
+        connection.greeting += await _read_answer(connection)
+
+
 async def _resume(
-    model: ResumableModel, clock: Clock, earlier: Resumption, configure: Callable[[], ConfigureSession]
+    model: LinkModel, clock: Clock, earlier: Resumption, configure: Callable[[], ConfigureSession]
 ) -> Connection | None:
     """Connect to an earlier conversation; None if the provider will not have it.
 
     Raises:
         LinkLost: The provider could not be reached; the conversation may still be there at the next attempt.
     """
+    assert isinstance(model, ResumableModel)
     try:
         transport, wire = await model.resume(earlier, wall=clock.wall())
     except ModelError as error:
         logger.info("the provider did not take the conversation up again: %s", error)
         return None
-    connection = Connection(transport, wire)
+    connection = Connection(transport, wire, model)
     try:
         await _read_greeting(connection)
-        for data in wire.encode(configure()):
-            await transport.send(data)
-        while not connection.configured.is_set():
-            connection.greeting += await _read_answer(connection)
+        await _configure(connection, configure())
     except (ModelError, LinkLost) as error:
         logger.info("the provider did not take the conversation up again: %s", error)
         await transport.aclose()

@@ -1,10 +1,10 @@
 """The session's line to the provider, over successive connections.
 
 Owns: the connection, its two loops (what the provider says goes to the machine, what the machine wants goes to the
-provider), coming back after a drop, and the planned renewal before the provider's deadline (behaviour.md L1–L6). Where the
-provider can take its conversation up again by itself it is asked to; where it will not, it is told it again.
-Driven by the socket, by `Driver` (which wakes it) and by the clock. All events of one wire message are applied before
-the application sees any. It never decides what to say, and never reads what it carries.
+provider), coming back after a drop, and the change to another model (behaviour.md L1–L6). Where the provider can take its
+conversation up again by itself it is asked to; where it will not, it is told it again. Driven by the socket, by `Driver`
+(which wakes it) and by the clock. All events of one wire message are applied before the application sees any. It never
+decides what to say, and never reads what it carries.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from realtime.chat.messages import ImageContent
-from realtime.core.capabilities import ModelCapabilities
-from realtime.core.commands import CreateItem, LinkCommand
+from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand
 from realtime.core.events import ErrorReported
 from realtime.core.machine import SessionMachine
 from realtime.core.model_events import ExpiryAnnounced, ItemAdded, ModelEvent, ModelFault, SessionUpdated
@@ -26,6 +25,7 @@ from realtime.pipelines.backoff import Backoff
 from realtime.pipelines.clock import Clock, Deadline
 from realtime.pipelines.connection import Connection, LinkModel, open_connection, refusal_of
 from realtime.pipelines.driver import Driver
+from realtime.pipelines.renewal import renew_in_time
 from realtime.transports.websocket import MESSAGE_TOO_LARGE
 from realtime.wire.base import ReconfigurationError, Resumption
 
@@ -35,11 +35,6 @@ MAX_WAITING_CONTROL = 1_000
 """Control commands that may wait for the socket; beyond, the connection is given up and made anew."""
 _BREATH_EVERY = 16
 """Wire messages read without waiting, after which other tasks get a turn."""
-_RENEWAL_LEAD_SECONDS = 60.0
-"""A renewal looks for a quiet moment this long before the provider's deadline (at most half of the connection's life)."""
-_RENEWAL_LAST_SECONDS = 5.0
-"""… and is made this long before it whatever is going on."""
-_RENEWAL_LOOK_SECONDS = 0.5
 _CLOSE_TOO_BIG = 1009
 _SUSPECT_BYTES = 32_768
 """A smaller message is over nobody's limit: a close with 1009 was not because of it."""
@@ -74,6 +69,7 @@ class Link:
         self._policy = policy
         self._shrink = shrink
         self._connection: Connection | None = None
+        self._prepared: Connection | None = None
         self._wake = asyncio.Event()
         self._overflow = asyncio.Event()
         self._closing = False
@@ -89,13 +85,41 @@ class Link:
         """Whether a connection is up."""
         return self._connection is not None
 
+    async def prepare(self, model: LinkModel, configure: Callable[[], ConfigureSession]) -> None:
+        """Open a connection to another model beside the present one, for `switch` to take.
+
+        Args:
+            model: Whom to connect to.
+            configure: What it is told first.
+
+        Raises:
+            ModelError, UserError: It refused; everything is as before.
+            LinkLost: It could not be reached; everything is as before.
+        """
+        patience = max(self._policy.connect_timeout_seconds, model.open_timeout_seconds)
+        prepared = await open_connection(model, self._clock, patience, configure=configure, in_advance=True)
+        if self._closing:
+            await self._hang_up(prepared)
+            raise LinkLost("the session has ended")
+        earlier, self._prepared = self._prepared, prepared
+        await self._hang_up(earlier)
+
     def switch(self, model: LinkModel) -> None:
-        """Connect to another model from now on; the present connection is let go."""
+        """Talk with another model from now on: over the connection that was prepared for it, or over a new one."""
         self._model = model
         connection = self._connection
         if connection is not None:
+            connection.follower = self._take_prepared() or connection.follower
             connection.is_outdated = True
             self._wake.set()
+
+    def _take_prepared(self) -> Connection | None:
+        """The connection that was prepared for the present model, if there is one."""
+        prepared = self._prepared
+        if prepared is None or prepared.model is not self._model:
+            return None
+        self._prepared = None
+        return prepared
 
     async def run(self, opened: asyncio.Future[None]) -> None:
         """Connect, and stay connected until `aclose`, a fault that cannot be mended, or the end of the policy's patience.
@@ -114,6 +138,9 @@ class Link:
             end = await self._serve(connection, opened, old)
             self._connection = None
             follower = connection.follower
+            if follower is not None and follower.model is not self._model:
+                await self._hang_up(follower)  # renewed in the very moment in which another model was wanted
+                follower = self._take_prepared()
             if self._closing or self._driver.closed or not opened.done():
                 _fail(opened, end)
                 await self._hang_up(connection, follower)
@@ -133,7 +160,7 @@ class Link:
         """Hang up, within the transport's second. Idempotent. `run` ends by it, unless it is connecting: cancel it then."""
         self._closing = True
         connection = self._connection
-        await self._hang_up(connection, None if connection is None else connection.follower)
+        await self._hang_up(connection, self._prepared, None if connection is None else connection.follower)
 
     async def _hang_up(self, *connections: Connection | None) -> None:
         for connection in connections:
@@ -153,14 +180,19 @@ class Link:
             self._give_up(end)
             return None
         backoff.lost(lost.opened_at)
-        earlier = None if lost.is_outdated else lost.resumption()
         self._tell_lost(_reason(end), will_retry=True, silent_seconds=getattr(end, "silent_seconds", None))
         while not self._closing and not self._driver.closed:
             if not await backoff.wait():
                 self._give_up(end)
                 return None
+            if (prepared := self._take_prepared()) is not None:
+                return prepared
+            is_same = lost.model is self._model
             try:
-                return await self._connect(earlier)
+                connection = await self._connect(lost.resumption() if is_same else None)
+                if connection.model is self._model:
+                    return connection
+                await self._hang_up(connection)  # another one was wanted meanwhile
             except (ModelError, UserError) as error:
                 self._give_up(error)
                 return None
@@ -194,8 +226,8 @@ class Link:
     ) -> RealtimeError:
         """Run a connection until it ends, and let the one before it go. Returns why it ended."""
         self._connection = connection
-        capabilities = self._model.capabilities
-        self._driver.feed(lambda machine, now: _greet(machine, connection, capabilities, now), where="link")
+        self._driver.feed(lambda machine, now: _greet(machine, connection, now), where="link")
+        connection.bridge(self._driver.machine.capabilities)
         connection.greeting.clear()
         end: RealtimeError = LinkLost("the connection was let go")
         try:
@@ -221,7 +253,13 @@ class Link:
             raise connection.refusal
         if not opened.done():
             opened.set_result(None)
-        await self._renew_in_time(connection)
+        await renew_in_time(
+            connection,
+            clock=self._clock,
+            is_quiet=self._is_quiet,
+            connect=self._connect,
+            retry_seconds=self._policy.first_delay_seconds,
+        )
 
     async def _read(self, connection: Connection) -> None:  # hot path: every wire message
         receive, decode = connection.transport.receive, connection.wire.decode
@@ -233,6 +271,7 @@ class Link:
             except ModelError as error:
                 self._driver.publish(ErrorReported(error=error, where="model"))
                 continue
+            events = connection.rates.incoming(events)
             if events:
                 self._take_in(connection, events)
             streak += 1
@@ -292,7 +331,7 @@ class Link:
             )
 
     async def _put(self, connection: Connection, command: LinkCommand) -> None:
-        messages = connection.wire.encode(command)
+        messages = [data for each in connection.rates.outgoing(command) for data in connection.wire.encode(each)]
         if isinstance(command, CreateItem) and sum(map(len, messages)) >= _SUSPECT_BYTES:
             connection.last_item = command
         try:
@@ -301,16 +340,16 @@ class Link:
         except ModelError as error:
             if error.code != MESSAGE_TOO_LARGE or not isinstance(command, CreateItem) or not command.message.images:
                 raise
-            smaller = await self._shrunk(command)
+            smaller = await self._shrunk(connection, command)
             for data in connection.wire.encode(smaller):
                 await connection.transport.send(data)
 
-    async def _shrunk(self, command: CreateItem) -> CreateItem:
+    async def _shrunk(self, connection: Connection, command: CreateItem) -> CreateItem:
         """L5: the same item with its pictures small enough for the provider."""
         images = command.message.images
-        room = self._model.capabilities.max_message_bytes * 7 // 10 // len(images)
-        smaller = [await self._shrink(image, room) for image in images]
-        return replace(command, message=replace(command.message, images=tuple(smaller)))
+        room = connection.model.capabilities.max_message_bytes * 7 // 10 // len(images)
+        smaller = tuple([await self._shrink(image, room) for image in images])
+        return replace(command, message=replace(command.message, images=smaller))
 
     def _blame_last_item(self, connection: Connection, error: LinkLost) -> None:
         """Close code 1009: the large item that was sent last, and not acknowledged, is not sent again (field case B39)."""
@@ -327,49 +366,12 @@ class Link:
         machine = self._driver.machine
         return not machine.is_busy and not machine.pending
 
-    # -- renewal --------------------------------------------------------------------------------------------------------
 
-    async def _await_lead(self, connection: Connection) -> None:
-        """Wait until the end of the connection is near, whenever and however often the provider says when that is."""
-        while True:
-            connection.expiry_moved.clear()
-            expires_at = connection.expires_at
-            if connection.is_leaving:
-                return
-            if expires_at is None:
-                await connection.expiry_moved.wait()
-                continue
-            lead = min(_RENEWAL_LEAD_SECONDS, (expires_at - connection.opened_at) / 2)
-            try:
-                async with Deadline(self._clock, expires_at - lead):
-                    await connection.expiry_moved.wait()
-            except TimeoutError:
-                return
-
-    async def _renew_in_time(self, connection: Connection) -> None:
-        """L3: before the deadline, at a quiet moment, a new connection is opened and takes over."""
-        await self._await_lead(connection)
-        while not self._is_quiet():
-            assert connection.expires_at is not None
-            life = connection.expires_at - connection.opened_at
-            latest = connection.expires_at - min(_RENEWAL_LAST_SECONDS, life / 10)
-            if self._clock.now() >= latest:
-                break
-            await self._clock.sleep_until(min(latest, self._clock.now() + _RENEWAL_LOOK_SECONDS))
-        while connection.follower is None:
-            try:
-                connection.follower = await self._connect(connection.resumption())
-            except (RealtimeError, OSError) as error:
-                if self._clock.now() >= (connection.expires_at or 0.0):
-                    raise LinkLost("the provider's deadline passed before a new connection was made") from error
-                await self._clock.sleep_until(self._clock.now() + self._policy.first_delay_seconds)
-        raise LinkLost("renewed before the provider's deadline")
-
-
-def _greet(machine: SessionMachine, connection: Connection, capabilities: ModelCapabilities, now: float) -> None:
+def _greet(machine: SessionMachine, connection: Connection, now: float) -> None:
     for event in connection.greeting:
         machine.receive_model_event(event, now=now)
-    changed = None if capabilities == machine.capabilities else capabilities
+    capabilities = connection.model.capabilities
+    changed = None if capabilities == machine.published else capabilities
     machine.receive_link_restored(state_restored=connection.is_resumed, capabilities=changed, now=now)
 
 

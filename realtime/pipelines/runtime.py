@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from realtime.chat.context import ChatContext
 from realtime.chat.messages import ImageContent
@@ -38,7 +38,7 @@ from realtime.errors import RealtimeError, SessionClosed
 from realtime.media.options import EncodeOptions
 from realtime.pipelines.audio import AudioInput
 from realtime.pipelines.clock import Clock
-from realtime.pipelines.connection import LinkModel
+from realtime.pipelines.closing import innermost, within
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
 from realtime.pipelines.media import MediaSources
@@ -46,12 +46,13 @@ from realtime.pipelines.record import Opening, Recorder, SessionIds
 from realtime.pipelines.reply import ReplyPlayer
 from realtime.pipelines.statistics import MemoryLedger, SessionStatistics
 from realtime.pipelines.summary import SummaryRunner
+from realtime.pipelines.takeover import RuntimeModel, Takeover
 from realtime.pipelines.tool import CallContext
 from realtime.pipelines.tools import ToolRunner
 from realtime.pipelines.video import PictureEncoder, VideoInput
 from realtime.pipelines.worker import encode_pool, tool_pool
 
-__all__ = ["CLOSE_SECONDS", "RuntimeModel", "SessionRuntime"]
+__all__ = ["CLOSE_SECONDS", "SessionRuntime"]
 
 CLOSE_SECONDS = 2.0
 """The longest that closing takes (behaviour.md L4)."""
@@ -63,14 +64,6 @@ logger = logging.getLogger(__name__)
 
 _inside: ContextVar[SessionRuntime | None] = ContextVar("realtime_inside_session", default=None)
 """The session that this task belongs to: it must not wait for itself."""
-
-
-class RuntimeModel(LinkModel, Protocol):
-    """What a session needs of a model (`realtime.models.base.RealtimeModel`)."""
-
-    async def aclose(self) -> None:
-        """Let go of what it holds."""
-        ...
 
 
 class SessionRuntime:
@@ -111,7 +104,6 @@ class SessionRuntime:
             now=now,
         )
         machine = SessionMachine(settings, capabilities, context, make_id=ids, wall_offset=opening.wall_offset, now=now)
-        self._models: list[RuntimeModel] = [model]
         self._encoder = PictureEncoder(
             encode_options, detail=settings.image_detail, max_image_bytes=capabilities.max_image_bytes
         )
@@ -124,6 +116,7 @@ class SessionRuntime:
         self.driver = Driver(machine, clock)
         self._tap = self.driver.note(opening)
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
+        self.takeover = Takeover(model, driver=self.driver, link=self.link, encoder=self._encoder, spawn=self.spawn)
         self.player = ReplyPlayer(capabilities.output_rate_hz, self._report_played, clock)
         self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio)
         self.video = VideoInput(
@@ -134,9 +127,10 @@ class SessionRuntime:
             pool=encode_pool,
             now=clock.now,
             max_age_seconds=settings.sampling.max_age_seconds,
+            min_change=settings.sampling.min_change,
             spawn=self.spawn,
         )
-        self.media = MediaSources(self.driver, self.audio, self.video)
+        self.media = MediaSources(self.driver, self.audio, self.video, decodes_all=settings.sampling.decode == "all")
         self.tools = ToolRunner(
             report=self._report_tool, make_context=make_context, pool=tool_pool, clock=clock, spawn=self.spawn_tool
         )
@@ -205,14 +199,14 @@ class SessionRuntime:
                 link = self.spawn(self._keep_link(opened))
                 await self._ending.wait()
                 self.tools.cancel_all()
-                await _within(_HANG_UP_SECONDS, self.link.aclose(), self.media.aclose())
+                await within(_HANG_UP_SECONDS, self.link.aclose(), self.media.aclose())
                 for child in (link, *self._children):
                     child.cancel()
-                await _within(_LET_GO_SECONDS, *(model.aclose() for model in self._models))
-                await _within(_LET_GO_SECONDS, *(pool.leave(member) for pool, member in members))
+                await within(_LET_GO_SECONDS, *(model.aclose() for model in self.takeover.models))
+                await within(_LET_GO_SECONDS, *(pool.leave(member) for pool, member in members))
                 self._release()
                 if self._tap.recorder is not None:
-                    await _within(_LET_GO_SECONDS, self._tap.recorder.aclose())
+                    await within(_LET_GO_SECONDS, self._tap.recorder.aclose())
         finally:
             self._group = None
             self._release()
@@ -231,7 +225,7 @@ class SessionRuntime:
             await self.link.run(opened)
         except Exception as error:
             logger.exception("the link to the model failed")
-            cause = _innermost(error)
+            cause = innermost(error)
             fault = RealtimeError(f"the link to the model failed: {type(cause).__name__}: {cause}")
             fault.__cause__ = cause
             if not opened.done():
@@ -282,7 +276,7 @@ class SessionRuntime:
             case RequestSummary():
                 self._summaries.execute(command)
             case SwitchAgent():
-                self._switch(command)
+                self.takeover.execute(command)
             case EndSession():
                 self._error = command.error if isinstance(command.error, RealtimeError) else None
                 self._ending.set()
@@ -290,12 +284,6 @@ class SessionRuntime:
                 pass  # the application has the event; its answer comes by `RealtimeSession.approve`
             case _:
                 assert_never(command)
-
-    def _switch(self, command: SwitchAgent) -> None:
-        model: RuntimeModel = self._models[0] if command.agent.model is None else command.agent.model
-        if model not in self._models:
-            self._models.append(model)
-        self.link.switch(model)
 
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
         """Input audio, PCM16 mono at the model's rate."""
@@ -377,27 +365,3 @@ class SessionRuntime:
             events_dropped=dropped,
             encoder=encode_pool.statistics(),
         )
-
-
-async def _within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
-    """Take closing steps side by side; one that fails or takes too long does not keep the others."""
-    tasks = [asyncio.create_task(step) for step in steps]
-    try:
-        _, late = await asyncio.wait(tasks, timeout=seconds) if tasks else (None, set[asyncio.Task[None]]())
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        raise
-    for task in late:
-        task.cancel()
-    if late:
-        await asyncio.wait(late, timeout=0.1)
-    for task in tasks:
-        if task.done() and not task.cancelled() and task.exception() is not None:
-            logger.warning("a step of closing the session failed", exc_info=task.exception())
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """What a task group wraps, the first of it."""
-    inner: Any = getattr(error, "exceptions", None)
-    return _innermost(inner[0]) if inner else error

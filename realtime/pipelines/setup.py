@@ -20,6 +20,7 @@ __all__ = [
     "as_list",
     "check_abilities",
     "check_agents",
+    "check_takeover",
     "check_text",
     "check_type",
     "one_of",
@@ -150,6 +151,17 @@ def check_abilities(capabilities: ModelCapabilities, settings: SessionSettings) 
         )
     if kept.keeps_input_audio and not capabilities.supports_audio_input:
         raise UserError(f"{model} is given no audio (supports_audio_input), so none can be kept: audio_retention")
+
+
+def check_takeover(capabilities: ModelCapabilities, messages: Sequence[ChatMessage]) -> None:
+    """Refuse a model that cannot be told the conversation that it shall take.
+
+    Raises:
+        UserError: It takes no earlier messages, and there are some.
+    """
+    if messages and not capabilities.supports_session_seeding:
+        model = capabilities.model or "this model"
+        raise UserError(f"{model} cannot take up an earlier conversation (supports_session_seeding)")
 
 
 def _check_turns(model: str, capabilities: ModelCapabilities, settings: SessionSettings) -> None:

@@ -89,6 +89,11 @@ class Microphone(MediaStreamTrack):
         if self._ready:
             await self._empty.wait()
 
+    @staticmethod
+    def seconds_of(frames: int) -> float:
+        """How long so many of its frames last."""
+        return frames * _FRAME_SECONDS
+
     def hush(self) -> None:
         """Throw away what has not been said."""
         self._ready.clear()

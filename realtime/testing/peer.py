@@ -29,6 +29,7 @@ from realtime.testing.showing import Synthesizer, pictures_of, sound_of
 __all__ = ["Pause", "Say", "Show", "Step", "SyntheticPeer", "Turn"]
 
 _QUIET_SECONDS = 0.8
+_STEP_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
 
 
@@ -304,8 +305,16 @@ class SyntheticPeer:
         self.camera.show(pictures_of(picture, size=self._size, fps=self._fps))
 
     async def pause(self, seconds: float) -> None:
-        """Be silent for a while."""
+        """Be silent for a while: so much silence is given to the connection, also where the machine is slow."""
+        microphone = self.microphone
+        before = 0 if microphone is None else microphone.frames
         await self._clock.sleep_until(self._clock.now() + seconds)
+        taken = -1
+        while microphone is not None and taken != microphone.frames and before < microphone.frames:
+            if microphone.seconds_of(microphone.frames - before) >= seconds:
+                return
+            taken = microphone.frames
+            await self._clock.sleep_until(self._clock.now() + _STEP_SECONDS)
 
     async def turn(self, what: Any, *, rate_hz: int = SOUND_RATE_HZ) -> bytes:
         """Speak, and listen to the reply to its end.
@@ -348,7 +357,7 @@ class SyntheticPeer:
             await self._until(lambda: self.listener.fresh_seconds > 0)
         async with self._guard("the end of a reply"):
             while not self.listener.quiet_for(quiet_seconds):
-                await self.pause(0.02)
+                await self._clock.sleep_until(self._clock.now() + _STEP_SECONDS)
         sound = self.listener.fresh_sound()
         self.listener.mark()
         return sound

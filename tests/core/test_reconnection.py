@@ -389,3 +389,20 @@ def test_telling_a_long_conversation_again_is_no_sign_of_a_slow_socket():
     for _ in range(1_001):
         outbox.take()
     assert outbox.control_depth == 0
+
+
+def test_what_waits_goes_without_its_pictures_to_a_model_that_takes_none(make_rig, picture):
+    """Another model took over: the words go, a picture alone is rejected, and both are told."""
+    rig = make_rig()
+    rig.machine.hand_off(Agent(id="other", model=object()), (), now=rig.now)
+    rig.drop()
+    rig.machine.send(["Look at this.", picture()], respond=False, now=rig.now)
+    rig.machine.send([picture()], respond=False, now=rig.now)
+    rig.drain()
+    blind = ModelCapabilities(model="blind", supports_image_input=False, supports_seeding_images=False)
+    rig.machine.receive_link_restored(capabilities=blind, now=rig.now)
+    rig.drain()
+    sent = [command.message for command in rig.pull() if isinstance(command, do.CreateItem)]
+    assert [(message.content, message.images) for message in sent] == [("Look at this.", ())]
+    assert len(rig.of(seen.InputRejected)) == 2
+    assert rig.machine.statistics().memory.queued_pictures == 0

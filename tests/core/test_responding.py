@@ -238,6 +238,24 @@ def test_another_model_takes_over_when_the_running_response_is_over(make_rig):
     assert rig.machine.capabilities.model == "other"
 
 
+def test_another_model_waits_a_moment_for_the_words_of_what_was_said(make_rig):
+    """H2: it is told the words rather than the sound; but not for ever."""
+    rig = make_rig()
+    rig.say("u1", None)
+    rig.machine.hand_off(DESK, (), now=rig.now)
+    rig.drain()
+    assert rig.local_of(do.SwitchAgent) == []
+    rig.transcribe("u1", "the expert, please")
+    assert len(rig.local_of(do.SwitchAgent)) == 1
+    late = make_rig()
+    late.say("u1", None)
+    late.machine.hand_off(DESK, (), now=late.now)
+    late.wait(2.9)
+    assert late.local_of(do.SwitchAgent) == []
+    late.wait(0.2)
+    assert len(late.local_of(do.SwitchAgent)) == 1
+
+
 def test_model_with_other_rates_keeps_the_sessions(make_rig):
     """What is played, recorded and waits keeps its rate; the link converts."""
     rig = make_rig()

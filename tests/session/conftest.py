@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 from array import array
@@ -37,17 +38,25 @@ class Obliging(RealtimeModel):
         self.capabilities = capabilities or ModelCapabilities(model="obliging")
         self.replies: deque[Any] = deque(replies)
         self.received: list[dict[str, Any]] = []
-        self.audio_bytes = 0
+        self.audio = bytearray()
         self.connections = 0
         self.closed = 0
         self.pair: MemoryPair | None = None
         self.refuse: list[BaseException] = []
+        self.refuses_configuration = False
         self.reach: asyncio.Event | None = None
+        self.is_reached = asyncio.Event()
+        self.is_connected = False
         self._free = asyncio.Event()
         self._free.set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_item: str | None = None
         self._heard = asyncio.Event()
+
+    @property
+    def audio_bytes(self) -> int:
+        """How much sound it was given."""
+        return len(self.audio)
 
     # -- as a model -----------------------------------------------------------------------------------------------------
 
@@ -55,6 +64,7 @@ class Obliging(RealtimeModel):
         return OpenAIWire(wall=wall)
 
     async def open(self) -> Any:
+        self.is_reached.set()
         if self.reach is not None:
             await self.reach.wait()
         if self.refuse:
@@ -72,6 +82,11 @@ class Obliging(RealtimeModel):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -- for the test ---------------------------------------------------------------------------------------------------
+
+    def drop(self) -> None:
+        """Lose the connection."""
+        assert self.pair is not None
+        self.pair.drop()
 
     def hold(self) -> None:
         """Keep replies back."""
@@ -112,6 +127,7 @@ class Obliging(RealtimeModel):
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, pair: MemoryPair) -> None:
+        self.is_connected = True
         try:
             for message in openai_script.session_created():
                 await pair.server.send(json.dumps(message))
@@ -119,15 +135,19 @@ class Obliging(RealtimeModel):
                 await self._take(json.loads(await pair.server.receive()))
         except LinkLost:
             return
+        finally:
+            self.is_connected = pair is not self.pair and self.is_connected
 
     async def _take(self, message: dict[str, Any]) -> None:
         if message["type"] == "input_audio_buffer.append":
-            self.audio_bytes += len(message["audio"]) * 3 // 4
+            self.audio += base64.b64decode(message["audio"])
             self._heard.set()
             return
         self.received.append(message)
         self._heard.set()
         match message["type"]:
+            case "session.update" if self.refuses_configuration:
+                await self.say(openai_script.error("invalid_value", "no such voice"))
             case "session.update":
                 await self.say(openai_script.session_updated())
             case "conversation.item.create":

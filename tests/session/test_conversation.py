@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from realtime import (
-    Agent,
     AudioContent,
     ChatContext,
     ChatMessage,
@@ -28,7 +27,6 @@ from realtime.events import (
     AudioReceived,
     ContextSummarized,
     ErrorReported,
-    HandedOff,
     MessageCommitted,
     MessagesRemoved,
     ReplyInterrupted,
@@ -438,64 +436,6 @@ async def test_pending_shows_what_is_still_being_said(obliging):
         assert session.pending == ()
     with pytest.raises(StopAsyncIteration):
         await waiting
-
-
-# -- hand-off -----------------------------------------------------------------------------------------------------------------
-
-
-async def test_another_agent_takes_the_same_conversation(obliging):
-    def lookup(order: str) -> str:
-        return order
-
-    model = obliging("I am the expert.")
-    agents = [Agent(id="expert", instructions="You know all.", tools=(lookup,), voice="sage")]
-    async with RealtimeSession(model, agents=agents, instructions="You greet.") as session:
-        events = aiter(session)
-        handoff = await session.hand_off("expert", reason="asked for")
-        update = (await model.hears("session.update", 2))["session"]
-        await session.send("Hi")
-        await session.wait_for_reply()
-        assert session.context.handoffs() == [handoff]
-    assert (handoff.from_agent, handoff.to_agent, handoff.reason) == ("agent", "expert", "asked for")
-    assert update["instructions"] == "You know all."
-    assert [tool["name"] for tool in update["tools"]] == ["lookup"]
-    assert session.all_messages()[-1].agent_id == "expert"
-    assert any([isinstance(event, HandedOff) async for event in events])
-
-
-@pytest.mark.parametrize("agent", ["nobody", 7, None])
-async def test_an_agent_that_is_none_is_refused(obliging, agent):
-    async with RealtimeSession(obliging()) as session:
-        with pytest.raises(ArgumentError, match="agent"):
-            await session.hand_off(agent)
-
-
-async def test_another_agent_may_have_another_model(obliging):
-    """The connection is made anew, the conversation goes on, and both models are let go at the end."""
-    first, second = obliging("One."), obliging("Two.")
-    async with RealtimeSession(first) as session:
-        await session.send("a")
-        await session.wait_for_reply()
-        await session.hand_off(Agent(id="expert", model=second))
-        await second.hears("conversation.item.create", 2)
-        await session.send("b")
-        assert texts((await session.wait_for_reply()).messages) == [("assistant", "Two.")]
-    assert (first.closed, second.closed) == (1, 1)
-
-
-async def test_handing_back_takes_the_sessions_model_again(obliging):
-    """An agent without a model of its own is the session's, also after one that had its own."""
-    first, second = obliging("One.", "Three."), obliging("Two.")
-    async with RealtimeSession(first, agents=[Agent(id="front")]) as session:
-        await session.hand_off(Agent(id="expert", model=second))
-        await second.hears("session.update", 1)
-        await session.send("a")
-        assert texts((await session.wait_for_reply()).messages) == [("assistant", "Two.")]
-        await session.hand_off("front")
-        await first.hears("session.update", 2)
-        await session.send("b")
-        assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
-    assert (first.closed, second.closed) == (1, 1)
 
 
 # -- figures ------------------------------------------------------------------------------------------------------------------

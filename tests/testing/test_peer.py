@@ -97,8 +97,7 @@ async def test_the_rest_of_a_reply_that_was_spoken_into_is_not_the_next_reply() 
         saying = asyncio.create_task(user.say(tone(0.1)))
         await first
         await saying
-        await bot.pause(0.5)
-        await bot.say(tone(0.5, hz=900))
+        await bot.say(bytes(48_000) + tone(0.5, hz=900))
         assert pitch(await user.hears_reply()) == pytest.approx(900, abs=25)
 
 
@@ -257,3 +256,18 @@ async def test_the_camera_shows_what_it_is_turned_to() -> None:
         assert frame.time_base == Fraction(1, 90_000)
         peer.show((0, 255, 0))
         await last_frame(peer, lambda frame: colors(frame)[1] > 235)
+
+
+async def test_a_pause_is_silence_that_was_given_however_slow_the_machine_is() -> None:
+    async with SyntheticPeer(camera=False) as user, SyntheticPeer(camera=False) as bot:
+        await user.call(bot.pc)
+        await user.say(tone(0.1))
+        assert user.microphone is not None
+        before = user.microphone.frames
+        await user.pause(0.4)
+        assert user.microphone.frames - before >= 20
+
+
+async def test_a_pause_without_a_connection_ends_too() -> None:
+    async with SyntheticPeer() as peer:
+        await peer.pause(0.01)

@@ -220,6 +220,22 @@ class TestHistoryFirst:
         assert create(wire, "user", "Now?") == []
         assert encode(CreateResponse(command_id="k"), wire) == [{"realtimeInput": {"text": "Now?"}}]
 
+    def test_a_history_may_be_announced_twice_and_counts_from_the_last_time(self):
+        """A connection that is prepared for a hand-off is told whom to be before it is told what was said."""
+        wire = self.wire(earlier=3)
+        assert encode(ConfigureSession(command_id="k2", earlier_items=1), wire) == []
+        first, end = create(wire, "user", "Hi")
+        assert first["clientContent"]["turns"]
+        assert end == {"clientContent": {"turnComplete": True}}
+
+    def test_a_history_that_was_announced_and_is_none_is_closed(self):
+        wire = self.wire(earlier=2)
+        assert encode(ConfigureSession(command_id="k2"), wire) == [{"clientContent": {"turnComplete": True}}]
+
+    def test_a_history_that_was_not_announced_needs_another_connection(self):
+        with pytest.raises(ReconfigurationError):
+            encode(ConfigureSession(command_id="k2", earlier_items=1), self.wire())
+
     def test_a_history_whose_last_message_cannot_be_said_is_closed_by_what_comes_next(self):
         wire = self.wire(earlier=1)
         with pytest.raises(UserError, match="transcript"):

@@ -1,0 +1,39 @@
+"""How things end: side by side, each within its time.
+
+Owns: `within` and `innermost`. Driven by `pipelines/runtime.py`. It never decides what is to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+__all__ = ["innermost", "within"]
+
+logger = logging.getLogger(__name__)
+
+
+async def within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
+    """Take closing steps side by side; one that fails or takes too long does not keep the others."""
+    tasks = [asyncio.create_task(step) for step in steps]
+    try:
+        _, late = await asyncio.wait(tasks, timeout=seconds) if tasks else (None, set[asyncio.Task[None]]())
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        raise
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late, timeout=0.1)
+    for task in tasks:
+        if task.done() and not task.cancelled() and task.exception() is not None:
+            logger.warning("a step of closing the session failed", exc_info=task.exception())
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What a task group wraps, the first of it."""
+    inner: Any = getattr(error, "exceptions", None)
+    return innermost(inner[0]) if inner else error
