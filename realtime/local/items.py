@@ -17,7 +17,8 @@ from realtime.errors import ArgumentError, ModelError
 from realtime.local.alignment import TimedWord
 from realtime.local.codecs import AudioDecoder, AudioEncoder, Pcm16, to_pcm16
 from realtime.local.fields import Fields, invalid, missing, read_choice, read_list, read_text, wrong_type
-from realtime.wire.json_fields import decode_base64, encode_base64
+from realtime.local.large_messages import PIECE_CHARS, decode_base64_in_pieces
+from realtime.wire.json_fields import encode_base64
 from realtime.wire.openai_messages import (
     INVALID_VALUE,
     ContentPart,
@@ -233,15 +234,25 @@ def _read_image(value: Fields, where: str) -> StoredPart:
         raise invalid(f"{where}.image_url", url, "data URLs: this server fetches nothing")
     detail = read_choice(value, "detail", where, ("auto", "low", "high"), default="auto")
     try:
-        image = ImageContent(url=url, detail=detail)
+        image = _picture(url, detail)
     except ArgumentError as error:
         text = f"Invalid '{where}.image_url': {error}."
         raise ModelError(text, code=INVALID_VALUE, param=f"{where}.image_url") from None
     return StoredPart(type="input_image", image=image)
 
 
+def _picture(url: str, detail: str) -> ImageContent:
+    """As `ImageContent` reads it; a long one piece by piece."""
+    header, comma, payload = url.partition(",")
+    if comma and len(payload) > PIECE_CHARS and header.lower().endswith(";base64"):
+        data = decode_base64_in_pieces(payload)
+        if data is not None:
+            return ImageContent.from_bytes(data, header[5:].partition(";")[0], detail)
+    return ImageContent(url=url, detail=detail)
+
+
 def _read_audio(value: Fields, audio_format: str, where: str) -> StoredPart:
-    data = decode_base64(read_text(value, "audio", where, longest=sys.maxsize))
+    data = decode_base64_in_pieces(read_text(value, "audio", where, longest=sys.maxsize))
     if data is None:
         raise ModelError(f"Invalid '{where}.audio': no base64.", code=INVALID_VALUE, param=f"{where}.audio")
     decoder = AudioDecoder(audio_format, SPEECH_RATE_HZ)

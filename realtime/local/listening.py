@@ -25,6 +25,8 @@ __all__ = ["Ear", "Listener", "Spoken"]
 
 WINDOWS_AT_ONCE = 4
 """So many windows are heard between two breaths of the loop: about a millisecond."""
+BYTES_AT_ONCE = 48_000
+"""So much is decoded between two breaths of the loop: a second of PCM16."""
 GROWTH_MS = 1_000
 """A growing transcript is sought again after so much more speech …"""
 GROWTH_MAX_MS = 20_000
@@ -138,12 +140,15 @@ class Listener:
 
     async def append(self, data: bytes) -> None:
         """Take more audio, and act on what it means."""
-        self.input.append(data)
-        while self.input.waiting:
-            for heard in self.input.hear(WINDOWS_AT_ONCE):
-                await self._act(heard)
-            if self.input.waiting:
+        for start in range(0, len(data), BYTES_AT_ONCE):
+            if start:
                 await asyncio.sleep(0)
+            self.input.append(data[start : start + BYTES_AT_ONCE])
+            while self.input.waiting:
+                for heard in self.input.hear(WINDOWS_AT_ONCE):
+                    await self._act(heard)
+                if self.input.waiting:
+                    await asyncio.sleep(0)
         await self._end_by_meaning()
         self._seek_growth()
 

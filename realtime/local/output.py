@@ -45,6 +45,9 @@ __all__ = ["CHUNK_MS", "MessageWriter", "OutputContext", "Send", "write_call"]
 CHUNK_MS = 200
 """The longest audio delta, so that a barge-in stops soon."""
 
+AHEAD_MS = 1_500
+"""A sentence behind so much audio of its message can wait for what other sessions wait for."""
+
 Send = Callable[[ServerEvent], Awaitable[None]]
 """Sends an event to the client, once there is room."""
 
@@ -277,7 +280,7 @@ class MessageWriter:
             self._part.words += [(word, begin) for word in words]
             return
         speech = await context.synthesizer.synthesize(
-            sentence.spoken, owner=context.owner, speed=context.settings.speed
+            sentence.spoken, owner=context.owner, speed=context.settings.speed, later=begin >= AHEAD_MS
         )
         timed = [(word, begin + end) for word, end in align_words(words, speech.words)]
         self._part.words += timed or [(word, begin) for word in words]

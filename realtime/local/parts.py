@@ -164,8 +164,14 @@ class Synthesizer(Protocol):
         """The sample rate of what it gives."""
         ...
 
-    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0) -> Speech:
+    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Speech:
         """Speak one sentence of plain text (`speakable.py` makes it plain). What cannot be spoken gives no samples.
+
+        Args:
+            text: The sentence.
+            owner: The session that asks.
+            speed: 1.0 is the voice's own pace.
+            later: What is spoken before it is still being heard: all that somebody waits for goes first.
 
         Raises:
             BusyError: Too much of this owner's work is waiting.

@@ -158,7 +158,7 @@ class RemoteSynthesizer:
         self._voice = voice
         self._caller = _Caller(endpoint, "/audio/speech")
 
-    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0) -> Speech:
+    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Speech:
         """Speak one sentence.
 
         Raises:

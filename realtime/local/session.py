@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from realtime.errors import BusyError, ModelError
 from realtime.local.config import SessionConfiguration, TurnTaking
@@ -20,6 +20,7 @@ from realtime.local.endpointing import EndpointingSettings
 from realtime.local.ids import make_id
 from realtime.local.input_audio import Utterance
 from realtime.local.items import StoredItem, StoredPart, item_to_wire, read_item
+from realtime.local.large_messages import LARGE_CHARS, LargeMessage, decode_base64_in_pieces
 from realtime.local.limits import RequestLimit
 from realtime.local.listening import Listener, Spoken
 from realtime.local.metrics import Metrics
@@ -30,7 +31,6 @@ from realtime.local.response_config import read_response
 from realtime.local.transcripts import Transcripts
 from realtime.local.workers import FairPool
 from realtime.pipelines.clock import Clock
-from realtime.wire.json_fields import decode_base64
 from realtime.wire.openai_messages import (
     COMMIT_EMPTY,
     INVALID_VALUE,
@@ -54,6 +54,9 @@ from realtime.wire.openai_messages import (
 )
 
 __all__ = ["LocalSession", "SessionLimits"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 LEAST_COMMIT_MS = 100
 """A commit of less audio than this is refused."""
@@ -91,7 +94,7 @@ class LocalSession:
 
         Args:
             parts: What it hears, sees, thinks and speaks with.
-            pool: Where the parts work.
+            pool: Where the parts work, and large messages are read.
             send: Sends events, once there is room.
             clock: The time.
             metrics: Where it is counted.
@@ -106,6 +109,8 @@ class LocalSession:
         self._metrics = metrics
         self._model = model or parts.responder.name
         self._parts = parts
+        self._pool = pool
+        self._large: LargeMessage | None = None
         self._default_taking = TurnTaking(endpointing=EndpointingSettings(silence_ms=self._limits.silence_ms))
         self._configuration = SessionConfiguration(turn_taking=self._default_taking)
         self._conversation = LocalConversation()
@@ -154,12 +159,16 @@ class LocalSession:
         """Do what a client's event says, or say why not."""
         cause: str | None = None
         try:
+            large = self._large = await self._take_apart(data)
+            data = data if large is None else large.rest
             event = parse_client_event(data)
+            event = event if large is None else large.restore(event)
             cause = event.get("event_id") if isinstance(event.get("event_id"), str) else None
             await self._handlers[event["type"]](event)
         except ModelError as error:
             self._metrics.count("refused_events", code=error.code)
-            await self._send(error_event(make_id("event_"), error, cause=cause or client_event_id(data)))
+            cause = cause or (client_event_id(data) if len(data) <= LARGE_CHARS else None)
+            await self._send(error_event(make_id("event_"), error, cause=cause))
         except BusyError as error:
             refusal = ModelError(str(error), code=RATE_LIMIT)
             await self._send(error_event(make_id("event_"), refusal, cause=cause))
@@ -167,6 +176,15 @@ class LocalSession:
             _log.exception("an event of %s failed", self.id)
             failure = ModelError(f"The server had an error while processing the event: {type(error).__name__}")
             await self._send(error_event(make_id("event_"), failure, cause=cause))
+
+    async def _take_apart(self, data: str | bytes) -> LargeMessage | None:
+        return None if len(data) <= LARGE_CHARS else await self._pool.run(self.id, "now", LargeMessage, data)
+
+    async def _read(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call what reads a part of the event under way: in a worker thread if it is a large one."""
+        if self._large is None:
+            return function(*args, **kwargs)
+        return await self._pool.run(self.id, "now", function, *args, **kwargs)
 
     async def drain(self) -> None:
         """Return when no reply is running."""
@@ -219,7 +237,7 @@ class LocalSession:
     # -- input audio ---------------------------------------------------------------------------------------------------
 
     async def _append(self, event: Any) -> None:
-        data = decode_base64(event["audio"])
+        data = await self._read(decode_base64_in_pieces, event["audio"])
         if data is None:
             raise ModelError("Invalid 'audio': no base64.", code=INVALID_VALUE, param="audio")
         await self._listener.append(data)
@@ -227,10 +245,8 @@ class LocalSession:
     async def _commit(self, event: Any) -> None:
         held = self._listener.input.uncommitted_ms
         if held < LEAST_COMMIT_MS:
-            text = (
-                "Error committing input audio buffer: buffer too small. Expected at least "
-                f"{LEAST_COMMIT_MS}ms of audio, but buffer only has {held:.2f}ms of audio."
-            )
+            text = f"at least {LEAST_COMMIT_MS}ms of audio, but buffer only has {held:.2f}ms of audio."
+            text = f"Error committing input audio buffer: buffer too small. Expected {text}"
             raise ModelError(text, code=COMMIT_EMPTY)
         spoken = self._listener.commit()
         self._transcripts.take(await self._add_speech(spoken), spoken.words)
@@ -320,7 +336,8 @@ class LocalSession:
     # -- items ---------------------------------------------------------------------------------------------------------
 
     async def _item_create(self, event: Any) -> None:
-        item = read_item(event["item"], new_id=make_id("item_"), audio_format=self._configuration.input_format)
+        audio_format = self._configuration.input_format
+        item = await self._read(read_item, event["item"], new_id=make_id("item_"), audio_format=audio_format)
         previous_id = event.get("previous_item_id")
         previous = self._conversation.add(item, previous_id if isinstance(previous_id, str) else None)
         self._replies.stop_waiting()
@@ -373,9 +390,9 @@ class LocalSession:
     # -- responses -----------------------------------------------------------------------------------------------------
 
     async def _response_create(self, event: Any) -> None:
-        settings = read_response(
-            self._configuration, event.get("response") or {}, find=self._conversation.retrieve, make_id=make_id
-        )
+        fields: dict[str, Any] = event.get("response") or {}
+        find = self._conversation.retrieve
+        settings = await self._read(read_response, self._configuration, fields, find=find, make_id=make_id)
         await self._replies.create(settings)
 
     async def _response_cancel(self, event: Any) -> None:

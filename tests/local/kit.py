@@ -98,7 +98,7 @@ class BeepSynthesizer:
         self.spoken: list[str] = []
         self.hold: asyncio.Event | None = None
 
-    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0) -> Speech:
+    async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Speech:
         self.spoken.append(text)
         if self.hold is not None:
             await self.hold.wait()

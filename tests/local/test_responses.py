@@ -285,7 +285,7 @@ async def test_a_reply_longer_than_allowed_is_incomplete() -> None:
 
 async def test_a_voice_that_fails_fails_the_response() -> None:
     class Hoarse(BeepSynthesizer):
-        async def synthesize(self, text: str, *, owner: str, speed: float = 1.0) -> Any:
+        async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Any:
             raise RuntimeError("no voice")
 
     async with Client(make_parts(ScriptedResponder("Hello."), synthesizer=Hoarse())) as client:
