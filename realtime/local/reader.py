@@ -120,4 +120,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    os._exit(main())  # taking apart what was loaded takes seconds on a busy machine, and keeps nothing

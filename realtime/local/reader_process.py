@@ -21,8 +21,8 @@ START_SECONDS: Final = 60.0
 """How long it may take to load."""
 READ_SECONDS: Final = 30.0
 """How long a picture may take."""
-END_SECONDS: Final = 1.0
-"""How long it may take to end by itself."""
+END_SECONDS: Final = 5.0
+"""How long it may take to end by itself, when it has nothing to do. At work it is not waited for."""
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +114,7 @@ class ReaderProcess:
 
     async def _end(self, *, kill: bool = False) -> None:
         process, self._process = self._process, None
+        kill = kill or self._owed > 0  # it reads a picture that nobody waits for
         self._owed = 0
         if process is None:
             return
@@ -124,7 +125,7 @@ class ReaderProcess:
                 async with asyncio.timeout(END_SECONDS):
                     await process.wait()
         except TimeoutError:
-            _log.warning("the reader did not end by itself")
+            _log.info("the reader did not end by itself within %g s", END_SECONDS)
         finally:
             if process.returncode is None:
                 process.kill()

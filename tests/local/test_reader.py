@@ -17,6 +17,8 @@ from realtime.local import reader_process
 from realtime.local.reader import LENGTH, RapidReader, serve
 from realtime.local.reader_process import ReaderProcess
 
+from .kit import until
+
 
 def sign(*lines: str, size: tuple[int, int] = (640, 360), color: str = "navy") -> bytes:
     image = Image.new("RGB", size, color)
@@ -137,6 +139,41 @@ async def test_a_reading_that_is_not_wanted_any_more_does_not_answer_the_next(
     assert await reader.read(b"next") == ["next"]
     assert reader._process is process
     await reader.aclose()
+
+
+async def test_at_the_end_a_reader_that_is_at_work_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = ReaderProcess(program(tmp_path, monkeypatch, ECHO))
+    await reader.prepare()
+    process = reader._process
+    reading = asyncio.create_task(reader.read(b"hang"))
+    await until(lambda: reader._owed > 0)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await reader.aclose()
+    assert process is not None
+    assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_reader_without_work_ends_by_itself_and_one_that_does_not_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_process, "END_SECONDS", 60.0)
+    ends = ReaderProcess(program(tmp_path, monkeypatch, ECHO))
+    await ends.prepare()
+    process = ends._process
+    await ends.aclose()
+    assert process is not None
+    assert process.returncode == 0
+    monkeypatch.setattr(reader_process, "END_SECONDS", 0.05)
+    stays = ReaderProcess(program(tmp_path, monkeypatch, "print('{\"ready\": true}', flush=True)\ntime.sleep(600)"))
+    await stays.prepare()
+    process = stays._process
+    await stays.aclose()
+    assert process is not None
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
