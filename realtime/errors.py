@@ -22,6 +22,8 @@ from iterating a session that cannot go on.
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "ArgumentError",
     "BusyError",
@@ -40,7 +42,17 @@ __all__ = [
 
 
 class RealtimeError(Exception):
-    """The root of all errors of this package."""
+    """The root of all errors of this package. Each can be copied and pickled with its fields."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its text and fields: the constructors take other things than they hand on."""
+        return (_rebuilt, (type(self), self.args, self.__dict__))
+
+
+def _rebuilt(kind: type[RealtimeError], texts: tuple[object, ...], fields: dict[str, object]) -> RealtimeError:
+    error = kind.__new__(kind, *texts)
+    error.__dict__.update(fields)
+    return error
 
 
 class UserError(RealtimeError):
@@ -63,7 +75,10 @@ class ArgumentError(UserError, ValueError):
             given: The value passed. Its repr is cut at 80 characters.
             wanted: What would be accepted, as the end of "… must be".
         """
-        shown = repr(given)
+        try:
+            shown = repr(given)
+        except Exception:  # its own __repr__
+            shown = f"<{type(given).__name__}>"
         if len(shown) > 80:
             shown = shown[:77] + "..."
         super().__init__(f"{argument} must be {wanted}, not {shown}")

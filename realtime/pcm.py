@@ -34,6 +34,7 @@ _PCM_FORMAT = 0x0001
 _FLOAT_FORMAT = 0x0003
 _EXTENSIBLE_FORMAT = 0xFFFE
 _MAX_RIFF_BYTES = 0xFFFFFFFF
+_MAX_CHANNELS = 0x7FFF
 _MAX_CHUNKS = 1_000
 """Chunks that are looked at before the samples; a file has a dozen at most."""
 _EIGHT_BIT_TO_SIGNED = bytes(value ^ 0x80 for value in range(256))
@@ -103,7 +104,13 @@ def wav_bytes(pcm: bytes | bytearray | memoryview, rate_hz: int, channels: int =
     """
     _check_positive("rate_hz", rate_hz)
     _check_positive("channels", channels)
-    size = len(pcm)
+    if not isinstance(pcm, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError("pcm", type(pcm).__name__, "bytes of 16-bit samples")
+    if channels > _MAX_CHANNELS:
+        raise ArgumentError("channels", channels, f"at most {_MAX_CHANNELS}, which is what a WAV file can hold")
+    if rate_hz * channels * SAMPLE_BYTES > _MAX_RIFF_BYTES:
+        raise ArgumentError("rate_hz", rate_hz, f"what a WAV file can hold of {channels} channel(s)")
+    size = memoryview(pcm).nbytes
     if size % (SAMPLE_BYTES * channels):
         raise ArgumentError("pcm", f"{size} bytes", f"whole 16-bit samples of {channels} channel(s)")
     if size > _MAX_RIFF_BYTES - 36:

@@ -77,6 +77,15 @@ def test_half_a_sample_is_not_written():
         wav_bytes(PCM[:6], 24000, channels=2)
 
 
+@pytest.mark.parametrize(
+    ("pcm", "rate_hz", "channels", "argument"),
+    [("text", 24000, 1, "pcm"), (None, 24000, 1, "pcm"), (PCM, 10**10, 1, "rate_hz"), (b"", 8000, 40_000, "channels")],
+)
+def test_what_a_wav_file_cannot_hold_is_refused_by_name(pcm, rate_hz, channels, argument):
+    with pytest.raises(ArgumentError, match=f"^{argument} must be"):
+        wav_bytes(pcm, rate_hz, channels)
+
+
 def _wav(fmt: bytes, data: bytes, *, before: bytes = b"", data_size: int | None = None) -> bytes:
     size = len(data) if data_size is None else data_size
     body = b"WAVE" + before + b"fmt " + struct.pack("<I", len(fmt)) + fmt + b"data" + struct.pack("<I", size) + data

@@ -121,7 +121,7 @@ class ImageContent(_Picture):
             self._set(data=b"", address=_checked_address(url) if url else "", detail=detail)
 
     def _set(self, *, data: bytes, address: str, detail: str) -> None:
-        if detail not in _DETAILS:
+        if not isinstance(detail, str) or detail not in _DETAILS:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("detail", detail, "'auto', 'low', 'high' or 'original'")
         put = object.__setattr__
         put(self, "type", "image")
@@ -157,7 +157,8 @@ class ImageContent(_Picture):
             ImageError: It is no such URL, or its payload no picture.
         """
         if not isinstance(data_url, str) or data_url.lstrip()[:5].lower() != "data:":  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ImageError("data_url", f"{str(data_url)[:12]}…", "a data: URL; from_url takes an address")
+            shown = f"{data_url[:12]}…" if isinstance(data_url, str) else data_url  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ImageError("data_url", shown, "a data: URL; from_url takes an address")
         return cls(url=data_url, detail=detail)
 
     @classmethod
@@ -202,9 +203,15 @@ class ImageContent(_Picture):
             ImageError: The file is no picture.
             OSError: It cannot be read.
         """
-        with open(path, "rb") as file:  # noqa: PTH123  # pathlib costs an import for what open does
-            data = file.read()
-        return cls._of(_checked(data, "path", mime_type or _type_of_path(os.fspath(path)) or "image/jpeg"), "", detail)
+        try:
+            name = os.fspath(path)  # open takes a number, too: somebody's open file, which it would close
+            with open(name, "rb") as file:  # noqa: PTH123  # pathlib costs an import for what open does
+                data = file.read()
+        except (TypeError, ValueError):  # a NUL or a lone surrogate is in no file's name
+            raise ImageError("path", path, "the path of a picture's file") from None
+        return cls._of(
+            _checked(data, "path", mime_type or _type_of_path(os.fsdecode(name)) or "image/jpeg"), "", detail
+        )
 
     @classmethod
     def from_frame(cls, frame: Any, detail: str = "auto") -> ImageContent:
@@ -226,7 +233,7 @@ class ImageContent(_Picture):
             given = cast("Mapping[str, Any]", frame)
             if "data" not in given:
                 raise ImageError("frame", sorted(map(str, given)), "a mapping with the key 'data'")
-            mime_type = str(given.get("mime_type") or given.get("mimeType") or "image/jpeg")
+            mime_type: str = given.get("mime_type") or given.get("mimeType") or "image/jpeg"
             frame = given["data"]
             if isinstance(frame, str):
                 return cls.from_base64(frame, mime_type, detail)
@@ -264,14 +271,14 @@ class ImageContent(_Picture):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ImageContent._of, (self._data, self._address, self.detail))
+        return (type(self)._of, (self._data, self._address, self.detail))  # noqa: SLF001  # its own constructor
 
 
 def _checked(data: bytes, argument: str, declared: str) -> bytes:
     if image_type(data) is None:
         raise ImageError(
             argument,
-            f"{len(data)} bytes declared as {declared or 'nothing'}",
+            f"{len(data)} bytes declared as {declared if isinstance(declared, str) and declared else 'nothing'}",  # pyright: ignore[reportUnnecessaryIsInstance]
             "a JPEG, PNG, GIF or WEBP (realtime.encode makes one of a frame, an array or a Pillow image)",
         )
     return data

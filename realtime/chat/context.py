@@ -26,6 +26,7 @@ from realtime.chat.messages import (
     ImageContent,
     as_arguments,
     as_output,
+    as_parts,
     as_role,
 )
 from realtime.chat.readable import Readable
@@ -57,12 +58,9 @@ class ChatContext(Readable):
             ArgumentError: There is something else among them.
         """
         super().__init__()
-        for message in initial_messages or ():
-            self.store.append(_checked(message, "initial_messages"))
-        for handoff in initial_handoffs or ():
-            if not isinstance(handoff, AgentHandoff):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ArgumentError("initial_handoffs", handoff, "made of AgentHandoff only")
-            self.store.handoffs.append(handoff)
+        for message in as_parts(initial_messages, ChatMessage, "initial_messages"):
+            self.store.append(message)
+        self.store.handoffs += as_parts(initial_handoffs, AgentHandoff, "initial_handoffs")
 
     @classmethod
     def empty(cls) -> Self:
@@ -101,7 +99,7 @@ class ChatContext(Readable):
         """
         self.store.check_free()
         system = self._system() if replace and as_role(role) is ChatRole.SYSTEM else None
-        if system is not None and message_id in {None, system.message.message_id}:
+        if system is not None and message_id in (None, system.message.message_id):
             message_id = system.message.message_id or _new_id()
         else:
             message_id = self._fresh(message_id)
@@ -207,7 +205,8 @@ class ChatContext(Readable):
             UserError: A session is running on the context.
         """
         self.store.check_free()
-        _checked(message, "message")
+        if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("message", message, "a ChatMessage")
         _checked_images(message.images)
         if message.message_id:
             self._fresh(message.message_id)
@@ -224,7 +223,7 @@ class ChatContext(Readable):
         self.store.handoffs.append(handoff)
         return handoff
 
-    def merge(self, other: ChatContext | Iterable[ChatMessage]) -> ChatContext:
+    def merge(self, other: ChatContext | Iterable[ChatMessage]) -> Self:
         """Append another context's messages, but those whose id is here already.
 
         Returns:
@@ -235,10 +234,9 @@ class ChatContext(Readable):
             UserError: A session is running on the context.
         """
         self.store.check_free()
-        if not isinstance(other, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if other is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise ArgumentError("other", other, "a ChatContext or an iterable of ChatMessage")
-        given = [_checked(one, "other") for one in other]
-        for message in given:
+        for message in as_parts(other, ChatMessage, "other"):
             if not message.message_id or message.message_id not in self.store.by_id:
                 self.store.append(message)
         return self
@@ -275,7 +273,7 @@ class ChatContext(Readable):
         return entry.message
 
     def _find(self, message_id: str) -> ContextEntry:
-        entry = self.store.by_id.get(message_id) if message_id else None
+        entry = self._entry(message_id)
         if entry is None:
             raise ArgumentError("message_id", message_id, "the id of a message of this context")
         return entry
@@ -283,6 +281,8 @@ class ChatContext(Readable):
     def _fresh(self, message_id: str | None) -> str:
         if message_id is None:
             return _new_id()
+        if not isinstance(message_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("message_id", message_id, "text, or None")
         if message_id in self.store.by_id:
             raise ArgumentError(
                 "message_id", message_id, "an id that is not in the context yet (update() changes a message)"
@@ -294,14 +294,14 @@ class ChatContext(Readable):
 
     # -- copies -------------------------------------------------------------------------------------------------------
 
-    def copy(self, *, exclude_system_messages: bool = False, exclude_empty_messages: bool = False) -> ChatContext:
+    def copy(self, *, exclude_system_messages: bool = False, exclude_empty_messages: bool = False) -> Self:
         """A context with the same messages and handoffs. Messages are values, so it is independent.
 
         Args:
             exclude_system_messages: Leave out messages of role SYSTEM.
             exclude_empty_messages: Leave out what says and shows nothing and is part of no tool round.
         """
-        return ChatContext(
+        return type(self)(
             (
                 message
                 for message in self.store.snapshot()
@@ -311,25 +311,25 @@ class ChatContext(Readable):
             self.store.handoffs,
         )
 
-    def __copy__(self) -> ChatContext:
+    def __copy__(self) -> Self:
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ChatContext:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ChatContext, (self.messages(), self.handoffs()))
+        return (type(self), (self.messages(), self.handoffs()))
 
     def truncate(
         self, max_items: int | None = None, max_tokens: int | None = None, *, keep_instructions: bool = False
-    ) -> ChatContext:
+    ) -> Self:
         """A new context of the newest messages (behaviour.md V5).
 
         A tool call and its results stay or go together, and a result never leads.
 
         Args:
             max_items: Most messages; 0 keeps none.
-            max_tokens: Most tokens by the rule of `estimated_tokens`; the newest message stays even if it is longer, with
+            max_tokens: Most tokens by the rule of `estimated_tokens`; where nothing fits, the newest message stays, with
                 its tool round.
             keep_instructions: The leading system and developer messages stay and count, even if they alone exceed a limit.
 
@@ -343,7 +343,7 @@ class ChatContext(Readable):
             keep_instructions=keep_instructions,
             tokens_of=self.words().of,
         )
-        return ChatContext((entry.message for entry in kept), self.store.handoffs)
+        return type(self)((entry.message for entry in kept), self.store.handoffs)
 
     @staticmethod
     def new_id() -> str:
@@ -358,7 +358,12 @@ class ChatContext(Readable):
         Args:
             window: The `ContextWindow` that would be applied; nothing is changed.
             counter: Counts instead of the window's own.
+
+        Raises:
+            ArgumentError: It is no window, or no counter.
         """
+        if not hasattr(window, "explain"):
+            raise ArgumentError("window", window, "a ContextWindow")
         return window.explain(self, counter)
 
     # -- a session's way in -------------------------------------------------------------------------------------------
@@ -371,7 +376,10 @@ class ChatContext(Readable):
 
         Raises:
             UserError: It is leased already.
+            ArgumentError: `holder` is no text.
         """
+        if not isinstance(holder, str) or not holder:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("holder", holder, "text: what others shall use instead")
         if self.store.holder is not None:
             raise UserError("this context already belongs to a running session: give each session its own (copy())")
         self.store.holder = holder
@@ -380,12 +388,6 @@ class ChatContext(Readable):
 
 def _new_id() -> str:
     return str(uuid.uuid4())
-
-
-def _checked(message: ChatMessage, argument: str) -> ChatMessage:
-    if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(argument, message, "made of ChatMessage only")
-    return message
 
 
 def _checked_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent, ...]:

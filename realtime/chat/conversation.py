@@ -12,7 +12,7 @@ from typing import Any, Self, cast
 from uuid import uuid4
 
 from realtime.chat.context import ChatContext
-from realtime.chat.messages import AgentHandoff, ChatMessage
+from realtime.chat.messages import AgentHandoff, ChatMessage, as_parts, as_text
 from realtime.errors import ArgumentError
 
 __all__ = ["Conversation", "TokenUsage"]
@@ -60,9 +60,19 @@ class Conversation:
     """Rises with every change of the history, over all sessions."""
 
     def __post_init__(self) -> None:
-        """Copy the messages and hand-offs in."""
-        object.__setattr__(self, "messages", tuple(self.messages))
-        object.__setattr__(self, "handoffs", tuple(self.handoffs))
+        """Copy the messages and hand-offs in.
+
+        Raises:
+            ArgumentError: There is something else among them, or the usage, id or revision is none.
+        """
+        object.__setattr__(self, "messages", as_parts(self.messages, ChatMessage, "messages"))
+        object.__setattr__(self, "handoffs", as_parts(self.handoffs, AgentHandoff, "handoffs"))
+        if not isinstance(self.usage, TokenUsage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("usage", self.usage, "a TokenUsage")
+        if not isinstance(self.id, str) or not self.id:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("id", self.id, "text that is not empty")
+        if not _is_count(self.revision):
+            raise ArgumentError("revision", self.revision, "an int of at least 0")
 
     def to_context(self) -> ChatContext:
         """A context of its own with the messages and hand-offs."""
@@ -90,15 +100,12 @@ class Conversation:
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("data", data, "a mapping, as Conversation.to_dict() gives it")
         context = ChatContext.from_dict(data)
-        revision = data.get("revision", 0)
-        if not _is_count(revision):
-            raise ArgumentError("revision", revision, "an int of at least 0")
-        more = {"id": str(data["id"])} if data.get("id") else {}
+        more = {"id": as_text(data["id"])} if data.get("id") else {}
         return cls(
             messages=tuple(context.messages()),
             handoffs=tuple(context.handoffs()),
             usage=_usage_of(data.get("usage", {})),
-            revision=revision,
+            revision=data.get("revision", 0),
             **more,
         )
 

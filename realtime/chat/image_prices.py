@@ -211,5 +211,5 @@ def image_price(name: str) -> ImagePrice:
     """
     try:
         return IMAGE_PRICES[name]
-    except KeyError:
+    except (KeyError, TypeError):  # unhashable is a type error
         raise ArgumentError("image_price", name, f"one of {', '.join(IMAGE_PRICES)}") from None

@@ -236,7 +236,7 @@ class ContextManager:
         return self._strategy.get_stats(len(conversation.given))
 
     def _find(self, conversation_id: str | None) -> _Conversation:
-        name = self._current if conversation_id is None else conversation_id
+        name = self._current if conversation_id is None else _checked_id(conversation_id)
         return _Conversation() if name is None else self._conversations.get(name) or _Conversation()
 
     # -- managing ------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class ContextManager:
             self._conversations.clear()
             self._current = None
             return
-        name = self._current if conversation_id is None else conversation_id
+        name = self._current if conversation_id is None else _checked_id(conversation_id)
         if name is not None:
             self._conversations.pop(name, None)
         if name == self._current:
@@ -268,7 +268,7 @@ class ContextManager:
         Returns:
             Whether there is such a conversation; if not, nothing was changed.
         """
-        if conversation_id not in self._conversations:
+        if _checked_id(conversation_id) not in self._conversations:
             return False
         self._current = conversation_id
         return True
@@ -283,6 +283,12 @@ class ContextManager:
             ArgumentError: It is none.
         """
         self._strategy = _checked_strategy(strategy)
+
+
+def _checked_id(conversation_id: str) -> str:
+    if not isinstance(conversation_id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError("conversation_id", conversation_id, "text")
+    return conversation_id
 
 
 def _checked_strategy(strategy: ContextManagement | None) -> ContextManagement:

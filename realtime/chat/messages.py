@@ -8,6 +8,7 @@ drives nobody: no clock, no id is made here. Pictures and recordings are made in
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,6 +29,7 @@ __all__ = [
     "ImageContent",
     "as_arguments",
     "as_output",
+    "as_parts",
     "as_role",
     "as_text",
 ]
@@ -35,6 +37,8 @@ __all__ = [
 _Part = TypeVar("_Part")
 _TEXTS = ("message_id", "tool_call_id", "agent_id", "tool_name", "thinking", "unheard", "source")
 """Fields of a message that are text and nothing else."""
+_FLAGS = ("is_error", "interrupted", "summary")
+"""Fields of a message that are yes or no."""
 
 
 class ChatRole(StrEnum):
@@ -54,9 +58,11 @@ def as_role(role: ChatRole | str) -> ChatRole:
         ArgumentError: There is no such role.
     """
     try:
-        return ChatRole(role)
+        if isinstance(role, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return ChatRole(role)
     except ValueError:
-        raise ArgumentError("role", role, f"a ChatRole or one of {', '.join(ChatRole)}") from None
+        pass
+    raise ArgumentError("role", role, f"a ChatRole or one of {', '.join(ChatRole)}")
 
 
 def as_text(value: object) -> str:
@@ -85,6 +91,29 @@ def as_output(output: object) -> str:
         return as_text(output)
 
 
+def as_parts(given: Iterable[_Part] | None, kind: type[_Part], argument: str) -> tuple[_Part, ...]:
+    """Parts of one kind as a tuple; None is none.
+
+    Args:
+        given: Any iterable of them.
+        kind: What each must be.
+        argument: What the caller calls it, for the error.
+
+    Raises:
+        ArgumentError: It is no iterable, or something else is among them.
+    """
+    if given is None:
+        return ()
+    try:
+        parts = tuple(given)
+    except TypeError:
+        raise ArgumentError(argument, given, f"an iterable of {kind.__name__}") from None
+    for part in parts:
+        if not isinstance(part, kind):
+            raise ArgumentError(argument, part, f"made of {kind.__name__} only")
+    return parts
+
+
 @dataclass(frozen=True, slots=True)
 class ChatContent:
     """A text part of a message."""
@@ -93,6 +122,16 @@ class ChatContent:
     """Always ``text``."""
     text: str = ""
     """The text."""
+
+    def __post_init__(self) -> None:
+        """Check both.
+
+        Raises:
+            ArgumentError: One is no text, or the type another one.
+        """
+        if self.type != "text":
+            raise ArgumentError("type", self.type, "'text' (the words are the second argument: text=…)")
+        _check_texts(self, ("text",))
 
     def __str__(self) -> str:
         """The text: given as a message's content, a part is what it says."""
@@ -132,11 +171,22 @@ class FunctionCallOutput:
     name: str = ""
     """The tool."""
     output: str = ""
-    """What it gave, as text."""
+    """What it gave, as text; anything but text is encoded."""
     call_id: str = ""
     """The call that it answers."""
     is_error: bool = False
     """Whether the text says what went wrong."""
+
+    def __post_init__(self) -> None:
+        """Make text of the output.
+
+        Raises:
+            ArgumentError: A name or an id is no text, or `is_error` neither True nor False.
+        """
+        _check_texts(self, ("name", "call_id"))
+        _check_flags(self, ("is_error",))
+        if not isinstance(self.output, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            object.__setattr__(self, "output", as_output(self.output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,12 +269,15 @@ class ChatMessage:
         if type(self.content) is not str:
             put(self, "content", as_text(self.content))
         _check_texts(self, _TEXTS)
+        _check_flags(self, _FLAGS)
         _check_number("created_at", self.created_at, (int, float))
         _check_number("heard_ms", self.heard_ms, int)
+        if self.heard_ms is not None and self.heard_ms < 0:
+            raise ArgumentError("heard_ms", self.heard_ms, "a whole number of at least 0, or None")
         if self.tool_calls != ():
-            put(self, "tool_calls", _copied(self.tool_calls, FunctionCall, "tool_calls"))
+            put(self, "tool_calls", as_parts(self.tool_calls, FunctionCall, "tool_calls"))
         if self.images != ():
-            put(self, "images", _copied(self.images, ImageContent, "images"))
+            put(self, "images", as_parts(self.images, ImageContent, "images"))
         if self.audio is not None and not isinstance(self.audio, AudioContent):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("audio", self.audio, "an AudioContent or None")
         if self.provider_data is not EMPTY:
@@ -268,9 +321,18 @@ def _check_texts(value: object, names: Iterable[str]) -> None:
             raise ArgumentError(name, text, "text")
 
 
+def _check_flags(value: object, names: Iterable[str]) -> None:
+    for name in names:
+        flag = getattr(value, name)
+        if flag is not True and flag is not False:
+            raise ArgumentError(name, flag, "True or False")
+
+
 def _check_number(name: str, value: object, kinds: type | tuple[type, ...]) -> None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
         raise ArgumentError(name, value, "a whole number or None" if kinds is int else "a number or None")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ArgumentError(name, value, "a finite number or None")
 
 
 def _frozen(data: object) -> Mapping[str, Any]:
@@ -279,16 +341,3 @@ def _frozen(data: object) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise ArgumentError("provider_data", data, "a mapping")
     return cast("Mapping[str, Any]", freeze(data)) or EMPTY
-
-
-def _copied(given: Iterable[_Part] | None, kind: type[_Part], argument: str) -> tuple[_Part, ...]:
-    if given is None:
-        return ()
-    try:
-        parts = tuple(given)
-    except TypeError:
-        raise ArgumentError(argument, given, f"an iterable of {kind.__name__}") from None
-    for part in parts:
-        if not isinstance(part, kind):
-            raise ArgumentError(argument, part, f"made of {kind.__name__} only")
-    return parts

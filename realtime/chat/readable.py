@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from realtime.chat.conversions import Convertible
+from realtime.chat.entry import ContextEntry
 from realtime.chat.messages import AgentHandoff, ChatMessage
 from realtime.chat.tally import Tally
 
@@ -31,8 +32,11 @@ class Readable(Convertible):
 
     def get(self, message_id: str) -> ChatMessage | None:
         """The message with an id; None if there is none."""
-        entry = self.store.by_id.get(message_id) if message_id else None
+        entry = self._entry(message_id)
         return None if entry is None else entry.message
+
+    def _entry(self, message_id: str) -> ContextEntry | None:
+        return self.store.by_id.get(message_id) if isinstance(message_id, str) and message_id else None  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def handoffs(self) -> list[AgentHandoff]:
         """The handoffs, oldest first, as a new list."""

@@ -8,7 +8,7 @@ what a strategy remembers of its last application, so that `get_stats` tells wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from realtime.chat.formats.context_messages import from_context_message
@@ -136,6 +136,16 @@ def choose(
     return sorted(chosen)
 
 
+def _listed(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError("messages", type(messages).__name__, "a list of mappings with role and content")
+    listed = list(messages)
+    for message in listed:
+        if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("messages", message, "made of mappings with role and content")
+    return listed
+
+
 def _one(message: ChatMessage) -> int:
     return 1
 
@@ -182,7 +192,7 @@ class NoContextManagement(ContextManagement):
         self, messages: Sequence[ContextMessage], system_prompt: str | None = None
     ) -> list[ContextMessage]:
         """All messages, in a new list."""
-        return list(messages)
+        return _listed(messages)
 
     def get_stats(self, total_messages: int) -> dict[str, Any]:
         """Nothing is dropped."""
@@ -207,14 +217,19 @@ class WindowSizeContext(ContextManagement):
     def apply_context_strategy(
         self, messages: Sequence[ContextMessage], system_prompt: str | None = None
     ) -> list[ContextMessage]:
-        """At most `max_messages`; fewer where a tool round does not fit whole."""
-        kept = self._choose(messages)
-        self._last = len(messages), len(kept)
+        """At most `max_messages`; fewer where a tool round does not fit whole.
+
+        Raises:
+            ArgumentError: They are no messages.
+        """
+        given = _listed(messages)
+        kept = self._choose(given)
+        self._last = len(given), len(kept)
         return kept
 
-    def _choose(self, messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+    def _choose(self, messages: list[ContextMessage]) -> list[ContextMessage]:
         if len(messages) <= self.max_messages:
-            return list(messages)
+            return messages
         read = [from_context_message(_skeleton(message)) for message in messages]
         return [messages[position] for position in self._positions(read)]
 

@@ -15,7 +15,7 @@ Name            Class           Text
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast, runtime_checkable
@@ -118,8 +118,20 @@ class O200kCounter(_PricedImages):
         _o200k()
 
     def count_text(self, text: str) -> int:
-        """By the vocabulary; text that looks like a control token is text."""
-        return len(_o200k()(text))
+        """By the vocabulary; text that looks like a control token is text, and long text is counted piece by piece."""
+        return sum(len(_o200k()(piece)) for piece in _pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces that the package takes, parted where a word begins with the space before it."""
+    at = 0
+    while at < len(text):
+        end = at + _LONGEST_PIECE
+        if end < len(text):
+            border = text.rfind(" ", at + 1, end)
+            end = end if border < 0 else border
+        yield text[at:end]
+        at = end
 
 
 @lru_cache(maxsize=1)
@@ -135,6 +147,8 @@ def _o200k() -> Callable[[str], list[int]]:
     return cast("Callable[[str], list[int]]", encoding.encode_ordinary)
 
 
+_LONGEST_PIECE: Final = 40_000
+"""Characters; the package refuses what may have more than 200,000 tokens, and each can have four."""
 DEFAULT_COUNTER: Final = WordCounter()
 """What a window counts with if nothing else is given."""
 _ESTIMATE: Final = ScriptCounter()

@@ -28,7 +28,7 @@ def newest(
     Args:
         entries: All of them.
         max_items: Most entries; None: any number.
-        max_tokens: Most tokens; None: any number. The newest entry stays even if it has more, with its tool round.
+        max_tokens: Most tokens; None: any number. Where nothing fits, the newest entry stays, with its tool round.
         keep_instructions: The leading instructions stay and count.
         tokens_of: What an entry counts.
 
@@ -55,12 +55,12 @@ def newest(
         kept[entry] = None
         entry = entry.preceding
     _drop_split_units(kept)
+    _drop_leading_results(kept)
     last = entries.last
     if not kept and max_tokens is not None and last is not None and not (keep_instructions and last.is_leading):
         unit = unit_of(last)
         if max_items is None or len(unit) + len(leading) <= max_items:
             kept = dict.fromkeys(unit)
-    _drop_leading_results(kept, at_least=0 if max_tokens is None else 1)
     return [*leading, *sorted(kept, key=lambda one: one.order)]
 
 
@@ -91,9 +91,11 @@ def _drop_split_units(kept: dict[ContextEntry, None]) -> None:
                 kept.pop(part, None)
 
 
-def _drop_leading_results(kept: dict[ContextEntry, None], *, at_least: int) -> None:
-    """Results without a call do not lead what is kept."""
+def _drop_leading_results(kept: dict[ContextEntry, None]) -> None:
+    """Results without a call do not lead what is kept, nor what stands behind instructions that lead it."""
     for one in sorted(kept, key=lambda one: one.order):
-        if len(kept) <= at_least or not one.message.is_result or one.answers is not None:
+        if one.message.is_instruction and not one.message.is_result:
+            continue
+        if not one.message.is_result or one.answers is not None:
             return
         del kept[one]

@@ -9,6 +9,7 @@ What goes is chosen in `selection`: O(what goes), however long the context is an
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
@@ -19,6 +20,7 @@ from realtime.chat.explain import Explanation, explain
 from realtime.chat.image_prices import image_price
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.selection import Budget, Zone, select, select_run
+from realtime.chat.store import ContextStore
 from realtime.chat.tally import Tally
 from realtime.chat.tokens import DEFAULT_COUNTER, TokenCounter, as_counter, message_tokens, priced
 from realtime.errors import ArgumentError
@@ -102,12 +104,22 @@ class ContextWindow:
         return self.tally(context).total
 
     def count_message(self, message: ChatMessage) -> int:
-        """Tokens of one message."""
+        """Tokens of one message.
+
+        Raises:
+            ArgumentError: It is none.
+        """
+        if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("message", message, "a ChatMessage")
         return message_tokens(self._counter, message)
 
     def tally(self, context: ChatContext) -> Tally:
-        """The kept counts of a context's messages."""
-        return context.store.tally(self.counter, self.count_message)
+        """The kept counts of a context's messages.
+
+        Raises:
+            ArgumentError: It is no context.
+        """
+        return _store_of(context).tally(self.counter, self.count_message)
 
     def _needed_tally(self, context: ChatContext) -> Tally | None:
         return None if self.max_tokens is None else self.tally(context)
@@ -120,8 +132,9 @@ class ContextWindow:
             scale: The provider's tokens for each of ours (behaviour.md W6).
 
         Raises:
-            ArgumentError: `scale` is not above 0.
+            ArgumentError: `scale` is not above 0, or `context` is none.
         """
+        _store_of(context)
         budget = self._budget(scale)
         tally = self._needed_tally(context)
         return budget.allows(0 if tally is None else tally.total, len(context))
@@ -129,7 +142,8 @@ class ContextWindow:
     # -- trimming -----------------------------------------------------------------------------------------------------
 
     def _budget(self, scale: float) -> Budget:
-        if not scale > 0:
+        is_number = isinstance(scale, (int, float)) and not isinstance(scale, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_number or not 0 < scale < math.inf:
             raise ArgumentError("scale", scale, "a number above 0")
         return Budget(max_tokens=self.max_tokens, max_items=self.max_context_items, scale=scale)
 
@@ -163,8 +177,9 @@ class ContextWindow:
 
         Raises:
             UserError: A session is running on the context.
+            ArgumentError: It is no context.
         """
-        context.store.check_free()
+        _store_of(context).check_free()
         context.store.remove(self.select(context))
         return context
 
@@ -215,8 +230,9 @@ class ContextWindow:
 
         Raises:
             UserError: A session is running on the context.
+            ArgumentError: It is no context.
         """
-        context.store.check_free()
+        _store_of(context).check_free()
         run = self.digest(context) if self.summary_llm is not None else ()
         if run:
             messages = tuple(entry.message for entry in run)
@@ -236,6 +252,14 @@ class ContextWindow:
             _logger.warning("the summarizer failed, older messages are trimmed instead: %s", type(error).__name__)
             return ""
         return text.strip() if isinstance(text, str) else ""
+
+
+def _store_of(context: ChatContext) -> ContextStore:
+    if not isinstance(context, ChatContext):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(
+            "context", type(context).__name__, "a ChatContext (a list of messages: ChatContext(messages))"
+        )
+    return context.store
 
 
 def _check_count(name: str, value: object, *, optional: bool) -> None:

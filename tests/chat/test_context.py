@@ -329,7 +329,7 @@ MESSAGES = st.builds(
     TEXT,
     st.lists(st.sampled_from([PICTURE, ImageContent.from_url("https://host/a.png", "low")]), max_size=2),
     TEXT,
-    st.none() | st.floats(allow_nan=False),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
     audio=st.none() | st.just(AudioContent.from_pcm(bytes(160), 8000, transcript="hm")),
     is_error=st.booleans(),
     tool_name=TEXT,

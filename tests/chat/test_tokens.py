@@ -111,6 +111,17 @@ def test_vocabulary_is_the_truth():
         assert O200kCounter().count_text(text) == len(TRUTH(text))
 
 
+@pytest.mark.parametrize(
+    "text", ["a word ", "漢字", "x" * 50_001, "é", "🎉"], ids=["words", "han", "run", "é", "emoji"]
+)
+def test_vocabulary_takes_text_of_any_length(text):
+    """W1: the package refuses more than 200,000 tokens at once; a tool's result may have them."""
+    once, often = O200kCounter().count_text(text * 20), O200kCounter().count_text(text * (1_200_000 // len(text)))
+    assert often == pytest.approx(once * (1_200_000 // len(text)) / 20, rel=0.05)
+    whole = "A sentence of several words, and one more. " * 2_000
+    assert O200kCounter().count_text(whole) == len(TRUTH(whole))
+
+
 def test_words_are_two_tokens_each():
     assert [WordCounter().count_text(text) for text in ("", " \n", "one", "one  two\tthree\n")] == [0, 0, 2, 6]
 

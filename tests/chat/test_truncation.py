@@ -77,6 +77,21 @@ def test_an_open_call_is_a_unit_and_a_lone_result_never_leads():
     assert names(ChatContext([result("x", "lone")]).truncate(max_tokens=1)) == ["lone"]
 
 
+def test_a_lone_result_behind_instructions_that_come_to_lead_does_not_stay():
+    """V5: a second cut, for which they lead, takes nothing more."""
+    context = ChatContext([*said("user", "a"), *said("system", "h"), result("x"), *said("user", "b")])
+    for keep_instructions in (False, True):
+        cut = context.truncate(max_items=3, keep_instructions=keep_instructions)
+        assert [message.content for message in cut.messages()] == ["h", "b"]
+        assert cut.truncate(max_items=3, keep_instructions=keep_instructions) == cut
+
+
+def test_rather_than_a_lone_result_the_newest_round_stays():
+    """V5: what fits of it would be a result without its call."""
+    context = ChatContext([call("z"), *said("user", "a"), result("x", "lone"), result("z")])
+    assert names(context.truncate(max_tokens=4)) == ["z", "result"]
+
+
 def test_leading_instructions_stay_once_each_even_over_a_limit():
     """B14."""
     developer = ChatContext([*said("developer", "D"), *said("user", *(f"u{n}" for n in range(1, 11)))])

@@ -61,7 +61,7 @@ def to_context_message(message: ChatMessage) -> dict[str, Any]:
     if message.tool_call_id:
         written["tool_call_id"] = message.tool_call_id
     if message.created_at is not None:
-        written["created_at"] = encode_json(message.created_at)
+        written["created_at"] = message.created_at
     if message.audio is not None:
         data = base64.b64encode(message.audio.data).decode("ascii")
         written["audio"] = {"data": data, "transcript": message.audio.transcript}
@@ -130,6 +130,7 @@ def from_context_message(message: Any) -> ChatMessage:
     content, shown, recorded = _content_of(fields.get("content"))
     given = fields.get("audio")
     audio = _audio_of(recorded if given is None else given)
+    heard_ms = fields.whole("heard_ms")
     return ChatMessage(
         _role_of(fields.get("role")),
         content,
@@ -144,7 +145,7 @@ def from_context_message(message: Any) -> ChatMessage:
         tool_name=fields.text("tool_name"),
         thinking=fields.text("thinking"),
         interrupted=fields.flag("interrupted"),
-        heard_ms=fields.whole("heard_ms"),
+        heard_ms=None if heard_ms is None else max(0, heard_ms),
         unheard=fields.text("unheard"),
         source=fields.text("source"),
         summary=fields.flag("summary"),
@@ -173,7 +174,7 @@ def from_context_dict(data: Any) -> tuple[list[ChatMessage], list[AgentHandoff]]
 
 def _role_of(given: Any) -> ChatRole:
     try:
-        return ChatRole(str(getattr(given, "value", given)).lower())
+        return ChatRole(as_text(getattr(given, "value", given)).lower())
     except ValueError:
         return ChatRole.USER
 

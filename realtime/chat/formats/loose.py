@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from realtime.chat.frozen import decode_json
 from realtime.chat.messages import ImageContent, as_text
 from realtime.errors import ArgumentError, ImageError
 
@@ -55,15 +54,15 @@ class Loose:
 
     def number(self, name: str) -> float | None:
         """A field as a number, or None if it is none."""
-        value = decode_json(self.get(name))
+        value = self.get(name)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return value
+            return value if isinstance(value, int) or math.isfinite(value) else None
         return None
 
     def whole(self, name: str) -> int | None:
         """A field as a whole number, or None if it is none."""
         value = self.number(name)
-        return int(value) if value is not None and math.isfinite(value) else None
+        return None if value is None else int(value)
 
     def sequence(self, name: str) -> Sequence[Any]:
         """A field as a list; a single value is a list of one."""

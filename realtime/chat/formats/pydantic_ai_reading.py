@@ -34,7 +34,7 @@ _FAILURES: Final = frozenset({"failed", "denied", "retried"})
 
 def read(messages: Iterable[Any]) -> list[ChatMessage]:
     """Read a conversation."""
-    if isinstance(messages, (str, bytes, Mapping)):
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(
             "messages", type(cast("object", messages)).__name__, "an iterable of pydantic_ai's messages"
         )

@@ -17,6 +17,7 @@ __all__ = [
     "OPENING_FILLER",
     "PENDING_OUTPUT",
     "PICTURE_FOLLOWS",
+    "SUMMARY_NOTE",
     "UNSEEN_PICTURE",
     "clean",
     "legal_name",
@@ -28,6 +29,8 @@ __all__ = [
 
 INTERRUPTED_NOTE: Final = "[interrupted by the user]"
 """Stands behind what was heard of a reply that was cut (behaviour.md F10)."""
+SUMMARY_NOTE: Final = "[summary of what was said before]"
+"""Stands before a digest, so that a model does not take it for something that the user says now (behaviour.md W4)."""
 PENDING_OUTPUT: Final = "This call has not finished yet."
 """Stands in for the result of a call that has none yet (behaviour.md F3)."""
 NO_OUTPUT: Final = "(no output)"
@@ -60,7 +63,8 @@ def clean(text: str) -> str:
 def words_of(message: ChatMessage, *, unheard: bool = False, transcript: bool = True) -> str:
     """What a message says, as text for a model; empty if it says nothing.
 
-    An interrupted message gives what was heard and a note (behaviour.md F10). Blank text is none (F6).
+    An interrupted message gives what was heard and a note (behaviour.md F10), a digest a note and its text (W4). Blank text
+    is none (F6).
 
     Args:
         message: Any message.
@@ -71,6 +75,8 @@ def words_of(message: ChatMessage, *, unheard: bool = False, transcript: bool = 
     if message.audio is not None and transcript and not text.strip():
         text = message.audio.transcript
     text = clean(text) if text.strip() else ""
+    if message.summary and text:
+        text = f"{SUMMARY_NOTE} {text}"
     if not message.interrupted:
         return text
     said = [text, INTERRUPTED_NOTE] if text else []

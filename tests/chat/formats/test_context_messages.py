@@ -55,7 +55,7 @@ MESSAGES = st.builds(
         max_size=2,
     ),
     ANY_TEXT,
-    st.none() | st.floats(allow_nan=False),
+    st.none() | st.floats(allow_nan=False, allow_infinity=False),
     audio=st.sampled_from([None, AudioContent.from_pcm(bytes(48), 24_000, transcript="yes")]),
     is_error=st.booleans(),
     tool_name=ANY_TEXT,
