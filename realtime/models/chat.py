@@ -363,10 +363,10 @@ def transcript_of(messages: Sequence[ChatMessage]) -> str:
     """Messages as a text that tells who said, showed and called what."""
     lines: list[str] = []
     for message in messages:
-        speaker = "Summary of what was before" if message.summary else _SPEAKERS[message.role]
+        speaker = _SPEAKERS[message.role]
         text = result_text(message) if message.role is ChatRole.TOOL else words_of(message)
         if text:
-            lines.append(f"{speaker}: {text}")
+            lines.append(text if message.summary else f"{speaker}: {text}")
         if pictures := len(pictures_of(message)):
             lines.append(f"{speaker} showed {pictures} picture(s).")
         lines += (f"{speaker} called {clean(call.name)}({clean(call.arguments)})" for call in message.tool_calls)

@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence
 from typing import Final, Literal
 
 from realtime.chat.formats.openai import fit_id
-from realtime.chat.formats.text import INTERRUPTED_NOTE
+from realtime.chat.formats.text import INTERRUPTED_NOTE, SUMMARY_NOTE
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import read_wav
@@ -78,6 +78,8 @@ def _pictures_item(images: Sequence[ImageContent]) -> Item:
 
 def _content_of(message: ChatMessage, input_rate_hz: int) -> list[ContentPart]:
     text = message.content or (message.audio.transcript if message.audio is not None else "")
+    if message.summary and text:
+        text = f"{SUMMARY_NOTE} {text}"
     if message.role == ChatRole.ASSISTANT:
         return _reply_content(message, text)
     parts: list[ContentPart] = []

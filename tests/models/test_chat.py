@@ -275,7 +275,7 @@ def test_a_transcript_tells_who_said_showed_and_called_what():
             ChatMessage(U, ""),
         ]
     ).splitlines() == [
-        "Summary of what was before: They met before.",
+        "[summary of what was said before] They met before.",
         "Instruction: be kind",
         "User: look",
         "User showed 2 picture(s).",

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from realtime.chat.formats.text import INTERRUPTED_NOTE
 from realtime.chat.messages import ChatMessage, ChatRole, ImageContent
 
 __all__ = ["Talk"]
-
-_INTERRUPTED_NOTE = "[interrupted by the user]"
 
 
 class Talk:
@@ -40,7 +39,7 @@ class Talk:
         if message.role is ChatRole.TOOL:
             self.results.append(message)
         elif message.role is ChatRole.ASSISTANT:
-            text = message.content.replace(_INTERRUPTED_NOTE, "").strip()
+            text = message.content.replace(INTERRUPTED_NOTE, "").strip()
             if text:
                 self.replied.append(text)
             if text or message.tool_calls:
