@@ -45,7 +45,8 @@ class ModelCapabilities:
     supports_item_deletion: bool = True
     """Items can be deleted from the provider's conversation."""
     supports_own_item_ids: bool = True
-    """Items created by us keep the ids that we give them (at most `max_item_id_length` characters)."""
+    """Items created by us keep the ids that we give them (at most `max_item_id_length` characters). False: the provider makes
+    ids of its own, and the wire format puts ours in their place, so that everything above knows only ours."""
     max_item_id_length: int = 32
     """Longest item id of ours that it accepts."""
     supports_session_seeding: bool = True

@@ -17,6 +17,7 @@ from realtime.errors import ArgumentError
 from realtime.models.base import RealtimeModel, check_name, check_settings
 from realtime.transports.websocket import KeepAlive, Transport, connect
 from realtime.wire.openai import OpenAIOptions, OpenAIWire
+from realtime.wire.openai_mapped import MappedWire
 
 __all__ = ["OpenAISettings", "WebSocketModel", "with_query"]
 
@@ -120,6 +121,8 @@ class WebSocketModel(RealtimeModel):
 
     def make_wire(self, *, wall: float | None = None) -> OpenAIWire:
         """Make the wire format of one connection."""
+        if not self.capabilities.supports_own_item_ids:
+            return MappedWire(self._options, wall=wall)
         return OpenAIWire(self._options, wall=wall)
 
     async def headers(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ Owns: `XaiWire`. Driven by `pipelines/link.py`, one instance per connection. Wha
 recordings and by docs.x.ai ("Voice Agent API"):
 
 - turn detection and voice stand at the top of `session`, and there is no choice of modalities;
-- the ids that we give to items are not kept: the next item of ours that is added is the one that we created first;
+- the ids that we give to items are not kept (`wire/openai_mapped.py`);
 - `previous_item_id` is null for most items, so null says only of the first that it is the first;
 - user transcripts come whole each time (`….updated`), and only ``completed`` ones are final;
 - tokens are counted beside `response`, not in it;
@@ -15,18 +15,16 @@ recordings and by docs.x.ai ("Voice Agent API"):
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from realtime.core.commands import ConfigureSession, CreateItem, DeleteItem, LinkCommand, TruncateItem
+from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand, TruncateItem
 from realtime.core.model_events import (
     InputTranscriptDone,
     InputTranscriptUpdated,
     ItemAdded,
     ModelEvent,
-    ModelFault,
     ResponseEnded,
     ResponseStarted,
     SessionUpdated,
@@ -36,14 +34,12 @@ from realtime.core.settings import check_count, check_number
 from realtime.errors import ArgumentError, UserError
 from realtime.wire.base import Resumption
 from realtime.wire.json_fields import JsonObject, count_of, object_of, required_text, text_of
-from realtime.wire.openai import OpenAIOptions, OpenAIWire, turn_detection_config
-from realtime.wire.openai_decode import OpenAIDecoder
+from realtime.wire.openai import OpenAIOptions, turn_detection_config
+from realtime.wire.openai_mapped import ItemIds, MappedDecoder, MappedWire, remember_id
 from realtime.wire.openai_responses import ResponseReader, read_usage
 from realtime.wire.openai_shapes import SessionConfig
 
 __all__ = ["XaiDecoder", "XaiOptions", "XaiWire"]
-
-_MAX_IDS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,51 +82,10 @@ class XaiOptions:
             raise ArgumentError("reasoning_effort", self.reasoning_effort, "'none', 'high' or None")
 
 
-class _ItemIds:
-    """Our ids of items and the provider's, both ways; the newest 4,096."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[str] = deque(maxlen=_MAX_IDS)
-        self._asked: OrderedDict[str, tuple[str, ...]] = OrderedDict()
-        self._ours: OrderedDict[str, str] = OrderedDict()
-        self._theirs: dict[str, str] = {}
-
-    def created(self, ours: tuple[str, ...], command_id: str) -> None:
-        """We asked for items."""
-        self.waiting.extend(ours)
-        self._asked[command_id] = ours
-        if len(self._asked) > _MAX_IDS:
-            self._asked.popitem(last=False)
-
-    def refused(self, command_id: str) -> None:
-        """What a command asked for will not come: the next that comes is another."""
-        for ours in self._asked.pop(command_id, ()):
-            if ours in self.waiting:
-                self.waiting.remove(ours)
-
-    def added(self, theirs: str) -> None:
-        """An item of ours was added: the one that was asked for first, unless the provider kept the id that we gave."""
-        if theirs in self.waiting:
-            self.waiting.remove(theirs)
-        elif self.waiting and theirs not in self._ours:
-            ours = self.waiting.popleft()
-            self._ours[theirs], self._theirs[ours] = ours, theirs
-            if len(self._ours) > _MAX_IDS:
-                self._theirs.pop(self._ours.popitem(last=False)[1], None)
-
-    def ours(self, theirs: str) -> str:
-        """What we call an item."""
-        return self._ours.get(theirs, theirs)
-
-    def theirs(self, ours: str) -> str:
-        """What the provider calls an item."""
-        return self._theirs.get(ours, ours)
-
-
-class XaiDecoder(OpenAIDecoder):
+class XaiDecoder(MappedDecoder):
     """The reading half of one connection."""
 
-    ignored: ClassVar[frozenset[str]] = OpenAIDecoder.ignored | {"ping"}
+    ignored: ClassVar[frozenset[str]] = MappedDecoder.ignored | {"ping"}
 
     def __init__(self, resumption: Resumption | None = None) -> None:
         """Begin a connection.
@@ -139,14 +94,12 @@ class XaiDecoder(OpenAIDecoder):
             resumption: What an earlier connection gave, if the conversation goes on.
         """
         state = resumption.state if resumption is not None else None
-        self.ids = state if isinstance(state, _ItemIds) else _ItemIds()
         self.conversation_id = ""
         self.is_resumed = False
         self._wanted = resumption.handle if resumption is not None else ""
         self._has_items = False
-        self._spoken: dict[str, None] = {}
         self._replayed: dict[str, None] = {}
-        super().__init__()
+        super().__init__(ids=state if isinstance(state, ItemIds) else None)
 
     def handlers(self) -> dict[str, Callable[[JsonObject], list[ModelEvent]]]:
         """OpenAI's, and what differs."""
@@ -156,9 +109,6 @@ class XaiDecoder(OpenAIDecoder):
             **theirs,
             "conversation.created": self._conversation_created,
             "response.created": lambda message: self._created(message, theirs["response.created"]),
-            "input_audio_buffer.speech_started": lambda message: self._speaking(
-                message, theirs["input_audio_buffer.speech_started"]
-            ),
             "conversation.item.input_audio_transcription.updated": self._grown,
             "conversation.item.input_audio_transcription.completed": self._completed,
         }
@@ -174,64 +124,28 @@ class XaiDecoder(OpenAIDecoder):
             for event in super()._session_updated(message)
         ]
 
-    def _error(self, message: JsonObject) -> list[ModelEvent]:
-        faults = super()._error(message)
-        for fault in faults:
-            if isinstance(fault, ModelFault) and fault.command_id is not None:
-                self.ids.refused(fault.command_id)
-        return faults
-
     def _is_replayed(self, item: JsonObject) -> bool:
         """Whether an item is one that the conversation held before the connection: nobody says it or waits for it now."""
         item_id = text_of(item, "id")
-        if not self.is_resumed or item_id in self._spoken or text_of(item, "status") == "in_progress":
+        if not self.is_resumed or item_id in self.spoken or text_of(item, "status") == "in_progress":
             return False
         by_us = text_of(item, "type") == "function_call_output" or text_of(item, "role") in ("user", "system")
         if by_us if self.ids.waiting else self.responses.running:
             return False
-        _remember(self._replayed, item_id)
+        remember_id(self._replayed, item_id)
         return True
 
     def _item_added(self, message: JsonObject) -> list[ModelEvent]:
-        item = object_of(message, "item")
-        item_id = required_text(item, "id")
-        if self._is_replayed(item):
+        if self._is_replayed(object_of(message, "item")):
             return []
-        kind, role = text_of(item, "type"), text_of(item, "role")
-        is_ours = kind == "function_call_output" or (kind == "message" and role in ("user", "system"))
-        if is_ours and item_id not in self._spoken and text_of(item, "status") != "in_progress":
-            self.ids.added(item_id)
         events: list[ModelEvent] = []
         for event in super()._item_added(message):
             assert isinstance(event, ItemAdded)
-            previous = event.previous_item_id
-            events.append(
-                ItemAdded(
-                    item_id=self.ids.ours(item_id),
-                    kind=event.kind,
-                    role=event.role if event.kind == "message" else None,
-                    previous_item_id=self.ids.ours(previous) if previous else None,
-                    has_place=previous is not None or not self._has_items,
-                    call_id=event.call_id,
-                )
-            )
+            has_place = event.previous_item_id is not None or not self._has_items
+            role = event.role if event.kind == "message" else None
+            events.append(replace(event, role=role, has_place=has_place))
         self._has_items = True
         return events
-
-    def _item_deleted(self, message: JsonObject) -> list[ModelEvent]:
-        return super()._item_deleted({**message, "item_id": self.ids.ours(required_text(message, "item_id"))})
-
-    def _committed(self, message: JsonObject) -> list[ModelEvent]:
-        self._is_spoken(required_text(message, "item_id"))
-        return super()._committed({**message, "previous_item_id": self.ids.ours(text_of(message, "previous_item_id"))})
-
-    def _speaking(self, message: JsonObject, read: Callable[[JsonObject], list[ModelEvent]]) -> list[ModelEvent]:
-        self._is_spoken(required_text(message, "item_id"))
-        return read(message)
-
-    def _is_spoken(self, item_id: str) -> None:
-        """The user says this item: it is none that we asked for."""
-        _remember(self._spoken, item_id)
 
     def _created(self, message: JsonObject, read: Callable[[JsonObject], list[ModelEvent]]) -> list[ModelEvent]:
         """A response begins; one that is still running was dropped without a word."""
@@ -260,18 +174,11 @@ class XaiDecoder(OpenAIDecoder):
         return [InputTranscriptDone(item_id=item_id, content_index=index, text=text_of(message, "transcript"))]
 
 
-def _remember(ids: dict[str, None], item_id: str) -> None:
-    """Note an id, and forget the oldest of too many."""
-    ids[item_id] = None
-    if len(ids) > _MAX_IDS:
-        del ids[next(iter(ids))]
-
-
 def _usage_of(message: JsonObject) -> TokenUsage | None:
     return read_usage(object_of(message, "usage")) or read_usage(object_of(object_of(message, "response"), "usage"))
 
 
-class XaiWire(OpenAIWire):
+class XaiWire(MappedWire):
     """The wire format of one connection to xAI."""
 
     def __init__(self, options: XaiOptions | None = None, *, resumption: Resumption | None = None) -> None:
@@ -306,26 +213,9 @@ class XaiWire(OpenAIWire):
         """
         if isinstance(command, TruncateItem):
             raise UserError("xAI cannot cut a spoken item to what was heard (supports_truncation)")
-        if isinstance(command, DeleteItem):
-            command = DeleteItem(command_id=command.command_id, item_id=self._xai.ids.theirs(command.item_id))
-        if isinstance(command, CreateItem):
-            return self._encode_item(command)
-        return super().encode(command)
-
-    def _encode_item(self, command: CreateItem) -> list[str | bytes]:
-        if command.message.images:
+        if isinstance(command, CreateItem) and command.message.images:
             raise UserError("xAI takes no pictures (supports_image_input)")
-        previous = command.previous_item_id
-        messages = super().encode(
-            CreateItem(
-                command_id=command.command_id,
-                message=command.message,
-                item_ids=command.item_ids,
-                previous_item_id=self._xai.ids.theirs(previous) if previous else None,
-            )
-        )
-        self._xai.ids.created(command.item_ids, command.command_id)
-        return messages
+        return super().encode(command)
 
     def session_config(self, command: ConfigureSession) -> SessionConfig:
         """The whole configuration, in xAI's shape.
