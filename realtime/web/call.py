@@ -335,6 +335,7 @@ class Call:
                 on_lost=self._peer_lost,
                 on_message=self.controls.take,
                 on_channel=self.hints.tell,
+                on_silent=self.tell_error,
             )
             self.hints.forget()
             try:

@@ -59,7 +59,9 @@ class WebLimits:
     messages_per_second: int = 50
     """Signalling and data channel messages of one call, on average over ten seconds."""
     connect_seconds: float = 15.0
-    """How long a peer connection may take from its offer to the first packet."""
+    """How long a peer connection may take from its offer until it is connected."""
+    media_seconds: float = 10.0
+    """How long after that the first sound or picture may take, before the caller is told that none comes."""
     vanish_seconds: float = 5.0
     """A peer of which nothing was heard for so long has gone."""
     grace_seconds: float = 30.0
@@ -83,7 +85,7 @@ class WebLimits:
             "messages_per_second",
         ):
             check_count(name, getattr(self, name), least=1)
-        for name in ("connect_seconds", "vanish_seconds", "grace_seconds"):
+        for name in ("connect_seconds", "media_seconds", "vanish_seconds", "grace_seconds"):
             check_number(name, getattr(self, name), above=True)
         for name in ("idle_seconds", "total_seconds"):
             if getattr(self, name) is not None:

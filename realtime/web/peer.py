@@ -32,8 +32,12 @@ CHANNEL_LABEL = "realtime"
 _CLOSE_SECONDS = 2.0
 """How long a peer connection may take to close (field case B47)."""
 _LOOK_SECONDS = 0.5
-_PAUSE_AT = 0.3
-"""Of the time after which a peer has gone: a page that reports what it plays does so twice a second, so it is away."""
+_ASK_AT = 0.25
+_PAUSE_AT = 0.35
+"""Of the time after which a peer has gone. It is asked whether it is there; and a page that reports what it plays, which it does twice a
+second, is away."""
+_MISSED_LOOKS = 3
+"""A peer has gone only if so many looks in a row found nothing: a loop that stood still heard nobody either."""
 _MAX_CHANNEL_BUFFER = 64 * 1024
 """Bytes that may wait on the data channel; hints beyond it are left out."""
 
@@ -55,6 +59,7 @@ class Peer:
         on_lost: Callable[[Peer, RefusalCode, str], None],
         on_message: Callable[[dict[str, Any]], None],
         on_channel: Callable[[], None],
+        on_silent: Callable[[RefusalCode, str], None],
     ) -> None:
         """Make it; nothing is sent before `answer`.
 
@@ -68,6 +73,7 @@ class Peer:
             on_lost: Called once, with the reason, if the peer has gone or never came.
             on_message: Called with each message of the data channel.
             on_channel: Called when the data channel is open.
+            on_silent: Called once if the peer is connected and has sent none of its tracks.
         """
         self._session = session
         self._limits = limits
@@ -77,6 +83,7 @@ class Peer:
         self._on_lost = on_lost
         self._on_message = on_message
         self._on_channel = on_channel
+        self._on_silent = on_silent
         self._candidates = 0
         self._over = False
         self._attached = False
@@ -87,6 +94,7 @@ class Peer:
         self._heartbeat: Heartbeat | None = None
         self._played = PlayedMap()
         self._measured = False
+        self._has_media = False
         self._paused: list[tuple[Any, Any]] | None = None
         servers = [
             RTCIceServer(urls=list(each.urls), username=each.username or None, credential=each.credential or None)
@@ -125,7 +133,7 @@ class Peer:
             logger.debug("an offer could not be answered", exc_info=True)
             raise CallRefused("bad_message", f"the offer cannot be answered: {_brief(error)}") from error
         self._watch_reply()
-        self._heartbeat = Heartbeat(pc, self._clock)
+        self._heartbeat = Heartbeat(pc, self._clock, ask_after_seconds=self._limits.vanish_seconds * _ASK_AT)
         self._watching = asyncio.get_running_loop().create_task(self._watch(), name="realtime.web peer")
         return pc.localDescription.sdp
 
@@ -250,7 +258,7 @@ class Peer:
 
     async def _watch(self) -> None:
         """Wait for the connection until its deadline; then listen for signs of life."""
-        deadline = self._clock.now() + self._limits.connect_seconds
+        deadline = media_deadline = self._clock.now() + self._limits.connect_seconds
         assert self._heartbeat is not None
         while not self._over:
             state = "closed" if self.pc.signalingState == "closed" else self.pc.connectionState
@@ -262,6 +270,7 @@ class Peer:
                 self._connected = True
                 self._heartbeat.begin()
                 self._session.listener.back()
+                media_deadline = now + self._limits.media_seconds
                 self._on_connected(self)
             if not self._connected and now >= deadline:
                 self._lose("connect_timeout", self._what_is_missing())
@@ -269,9 +278,12 @@ class Peer:
             if self._connected:
                 await self._heartbeat.look()
                 quiet = self._heartbeat.quiet_seconds
-                if quiet >= self._limits.vanish_seconds:
+                if quiet >= self._limits.vanish_seconds and self._heartbeat.missed >= _MISSED_LOOKS:
                     self._lose("peer_lost", f"nothing was heard for {self._limits.vanish_seconds:g} s")
                     return
+                if not self._has_media and now >= media_deadline:
+                    self._has_media = True
+                    self._tell_if_silent()
                 if self._measured and quiet >= self._limits.vanish_seconds * _PAUSE_AT:
                     self._pause_reply()
                 elif self._paused is not None and self.pc.signalingState != "closed":
@@ -286,6 +298,12 @@ class Peer:
             await self._changed.wait()
         finally:
             timer.cancel()
+
+    def _tell_if_silent(self) -> None:
+        """Connected, and nothing has come of what was offered."""
+        tracks = self._session.statistics().tracks
+        if tracks and not any(track.frames for track in tracks.values()):
+            self._on_silent("no_media", "the connection stands, but no sound and no picture has come through it")
 
     def _why(self, state: str) -> tuple[RefusalCode, str]:
         if self._connected:

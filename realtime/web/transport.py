@@ -18,8 +18,6 @@ from realtime.pipelines.clock import Clock
 __all__ = ["Heartbeat", "offer_loopback", "watch_sent"]
 
 _LOOPBACK = "127.0.0.1"
-_ASK_AFTER_SECONDS = 1.5
-"""A peer that has been quiet for so long is asked whether it is there."""
 
 
 def _transports(pc: RTCPeerConnection) -> list[Any]:
@@ -68,11 +66,20 @@ class Heartbeat:
     which every ICE agent answers: one that only listens is not taken for gone.
     """
 
-    def __init__(self, pc: RTCPeerConnection, clock: Clock) -> None:
-        """Take a peer connection that has its transports."""
+    def __init__(self, pc: RTCPeerConnection, clock: Clock, *, ask_after_seconds: float) -> None:
+        """Take a peer connection that has its transports.
+
+        Args:
+            pc: The peer connection.
+            clock: What quiet is measured by.
+            ask_after_seconds: A peer that has been quiet for so long is asked whether it is there.
+        """
         self._pc = pc
+        self._ask_after_seconds = ask_after_seconds
         self._clock = clock
         self._heard_at = clock.now()
+        self.missed = 0
+        """Looks in a row that found nothing new."""
         self._bytes = -1
         self._asking: asyncio.Task[None] | None = None
 
@@ -96,7 +103,11 @@ class Heartbeat:
 
     def begin(self) -> None:
         """It is connected: heard just now."""
+        self._hear()
+
+    def _hear(self) -> None:
         self._heard_at = self._clock.now()
+        self.missed = 0
 
     async def look(self) -> None:
         """Compare what has come with what had; ask, if nothing has for a while. Cheap; twice a second."""
@@ -106,8 +117,10 @@ class Heartbeat:
             received += sum(getattr(each, "bytesReceived", 0) for each in report.values())
         if received != self._bytes:
             self._bytes = received
-            self._heard_at = self._clock.now()
-        elif self.quiet_seconds >= _ASK_AFTER_SECONDS and (self._asking is None or self._asking.done()):
+            self._hear()
+            return
+        self.missed += 1
+        if self.quiet_seconds >= self._ask_after_seconds and (self._asking is None or self._asking.done()):
             self._asking = asyncio.get_running_loop().create_task(self._ask(), name="realtime.web asking a peer")
 
     async def _ask(self) -> None:
@@ -125,7 +138,7 @@ class Heartbeat:
                     )
                 except Exception:  # noqa: S112  (no answer, or the socket has gone: both mean that nothing was heard)
                     continue
-                self._heard_at = self._clock.now()
+                self._hear()
 
     async def aclose(self) -> None:
         """Ask no more."""

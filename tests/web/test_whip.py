@@ -1,0 +1,128 @@
+"""WHIP (RFC 9725), with a plain HTTP client and aiortc as the sender."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiortc import RTCSessionDescription
+
+from realtime.pipelines.clock import SystemClock
+from realtime.testing import FakeTrack
+from realtime.testing.loopback import connected, make_peer, on_loopback
+from realtime.web import IceServer, WebLimits
+
+SDP = {"Content-Type": "application/sdp"}
+FRAGMENT = {"Content-Type": "application/trickle-ice-sdpfrag"}
+
+
+@pytest.fixture
+async def sender():
+    """An encoder: sends sound and pictures, wants nothing."""
+    pc = make_peer()
+    clock = SystemClock()
+    tracks = [FakeTrack.audio(bytes(96_000 * 60), clock=clock), FakeTrack.video(seconds=600, fps=10, clock=clock)]
+    for track in tracks:
+        pc.addTransceiver(track, direction="sendonly")
+    with on_loopback():
+        await pc.setLocalDescription(await pc.createOffer())
+    yield pc
+    for track in tracks:
+        track.stop()
+    await pc.close()
+
+
+async def test_a_sender_publishes_is_heard_and_hangs_up(serve, http, model, sender):
+    served = await serve()
+    created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    assert created.status_code == 201
+    assert created.headers["content-type"].startswith("application/sdp")
+    assert created.headers["accept-patch"] == "application/trickle-ice-sdpfrag"
+    assert created.headers["etag"].startswith('"')
+    location = created.headers["location"]
+    await sender.setRemoteDescription(RTCSessionDescription(created.text, "answer"))
+    async with asyncio.timeout(60):
+        await connected(sender)
+        await model.hears_audio(24_000)
+    (running,) = served.bot.calls.values()
+    assert set(running.session.statistics().tracks) == {"microphone", "camera"}
+    assert (await http.delete(served.url + location)).status_code == 200
+    assert len(served.bot.calls) == 0
+    assert (await http.delete(served.url + location)).status_code == 404
+
+
+async def test_candidates_are_trickled_in_by_patch(serve, http, sender):
+    served = await serve()
+    lines = sender.localDescription.sdp.splitlines(keepends=True)
+    bare = "".join(line for line in lines if "candidate" not in line)
+    created = await http.post(f"{served.url}/whip", content=bare, headers=SDP)
+    await sender.setRemoteDescription(RTCSessionDescription(created.text, "answer"))
+    url = served.url + created.headers["location"]
+    candidates = [line for line in dict.fromkeys(lines) if line.startswith("a=candidate")]
+    ufrag = next(line for line in lines if line.startswith("a=ice-ufrag"))
+    fragment = ufrag + "m=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n" + "".join(candidates) + "a=end-of-candidates\r\n"
+    patched = await http.patch(url, content=fragment, headers=FRAGMENT | {"If-Match": created.headers["etag"]})
+    assert patched.status_code == 204
+    async with asyncio.timeout(60):
+        await connected(sender)
+
+
+async def test_what_cannot_be_patched_is_refused(serve, http, sender):
+    served = await serve()
+    created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    url = served.url + created.headers["location"]
+    assert (await http.patch(url, content="a=x", headers=SDP)).status_code == 415
+    assert (await http.patch(url, content="a=x", headers=FRAGMENT | {"If-Match": '"other"'})).status_code == 412
+    restart = await http.patch(url, content="a=ice-ufrag:other\r\n", headers=FRAGMENT)
+    assert restart.status_code == 422
+    assert (await http.patch(f"{served.url}/whip/wrong", content="", headers=FRAGMENT)).status_code == 404
+    many = "a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 100
+    assert (await http.patch(url, content=many, headers=FRAGMENT)).status_code == 413
+
+
+async def test_what_cannot_be_published_is_refused_and_leaves_no_call(serve, http):
+    served = await serve()
+    for content, headers, status in (
+        ("v=0\r\n", {"Content-Type": "text/plain"}, 415),
+        ("nonsense", SDP, 400),
+        ("v=0\r\n", SDP, 400),
+        ("v=0\r\n" + "a=x\r\n" * 20_000, SDP, 413),
+        ("v=0\r\n", SDP | {"Origin": "http://evil.example"}, 403),
+    ):
+        assert (await http.post(f"{served.url}/whip", content=content, headers=headers)).status_code == status
+    await served.until_calls(0)
+    assert (await http.put(f"{served.url}/whip")).status_code == 405
+
+
+async def test_options_say_what_may_be_posted_and_the_ice_servers_to_who_may_call(serve, http, monkeypatch):
+    monkeypatch.setattr("realtime.web.ice.is_loopback", lambda _: False)
+    turn = IceServer(urls=("turn:t.example",), username='a"b', credential="c")
+    served = await serve(token="right", ice_servers=[IceServer(urls=("stun:s.example",)), turn])
+    closed = await http.request("OPTIONS", f"{served.url}/whip")
+    assert (closed.status_code, closed.headers["accept-post"]) == (204, "application/sdp")
+    assert "link" not in closed.headers
+    opened = await http.request("OPTIONS", f"{served.url}/whip", headers={"Authorization": "Bearer right"})
+    links = opened.headers.get_list("link")
+    assert links[0] == '<stun:s.example>; rel="ice-server"'
+    assert 'username="a\\"b"' in links[1]
+    assert 'credential-type="password"' in links[1]
+
+
+async def test_a_sender_that_has_gone_ends_its_call(serve, http, sender):
+    served = await serve(limits=WebLimits(grace_seconds=600))
+    created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    await sender.setRemoteDescription(RTCSessionDescription(created.text, "answer"))
+    async with asyncio.timeout(60):
+        await connected(sender)
+    await sender.close()
+    await served.until_calls(0)
+
+
+async def test_a_wrong_token_publishes_nothing(serve, http, sender):
+    served = await serve(token="right")
+    refused = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    assert refused.status_code == 401
+    taken = await http.post(
+        f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP | {"Authorization": "Bearer right"}
+    )
+    assert taken.status_code == 201
