@@ -1,6 +1,6 @@
-"""The server that the browser tests call: three rooms on one port, and what is true of their sessions.
+"""The server that the browser tests call: four rooms on one port, and what is true of their sessions.
 
-``/`` is open, ``/guarded`` wants a token, ``/manual`` is for push-to-talk. ``/facts`` tells what the sessions hold and what
+``/`` is open, ``/guarded`` wants a token, ``/manual`` is for push-to-talk, ``/quiet`` has a model that says nothing. ``/facts`` tells what the sessions hold and what
 the process holds. Prints its address; ends with its standard input.
 """
 
@@ -12,7 +12,7 @@ import gc
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ from starlette.routing import Mount, Route
 
 import realtime.web
 from realtime import FrameSampling, RealtimeSession, TurnDetection
+from realtime.core.capabilities import ModelCapabilities
+from realtime.models.base import RealtimeModel
+from realtime.testing import Expect, Reply, ScriptedModel, openai_script
 from realtime.web import CallRequest, WebApp, WebLimits
 
 TOKEN = "open sesame"
@@ -34,24 +37,27 @@ _LIMITS = WebLimits(requests_per_minute=60_000, max_sessions=16, messages_per_se
 def build(llm_url: str) -> Starlette:
     """All three rooms behind one application."""
 
-    def session(_: CallRequest, mode: str = "server") -> RealtimeSession:
+    def session(mode: Any, model: str | RealtimeModel = llm_url) -> RealtimeSession:
         return RealtimeSession(
-            llm_url,
+            model,
             instructions="Answer in one sentence.",
             sampling=FrameSampling(fps_idle=0.5),
             turn_detection=TurnDetection(mode=mode),
         )
 
-    def room(mode: str = "server", token: str | None = None) -> WebApp:
-        return realtime.web.app(
-            lambda request: session(request, mode), token=token, limits=_LIMITS, model_name="the local LLM"
-        )
+    def room(make: Callable[[CallRequest], RealtimeSession], token: str | None = None) -> WebApp:
+        return realtime.web.app(make, token=token, limits=_LIMITS, model_name="the local LLM")
 
-    rooms = [room(), room(token=TOKEN), room(mode="manual")]
+    rooms = {
+        "/guarded": room(lambda _: session("server"), TOKEN),
+        "/manual": room(lambda _: session("manual")),
+        "/quiet": room(lambda _: session("server", silent_model())),
+        "/": room(lambda _: session("server")),
+    }
 
     async def facts(_: Request) -> JSONResponse:
         gc.collect()
-        calls = [each.calls[call_id] for each in rooms for call_id in each.calls]
+        calls = [each.calls[call_id] for each in rooms.values() for call_id in each.calls]
         return JSONResponse(
             {
                 "calls": {call.id: _facts_of(call) for call in calls},
@@ -64,17 +70,27 @@ def build(llm_url: str) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        for each in rooms:
+        for each in rooms.values():
             await each.aclose()
 
     return Starlette(
         routes=[
             Route("/facts", facts),
-            Mount("/guarded", rooms[1]),
-            Mount("/manual", rooms[2]),
-            Mount("/", rooms[0]),
+            *(Mount(path, each) for path, each in rooms.items()),
         ],
         lifespan=lifespan,
+    )
+
+
+def silent_model() -> ScriptedModel:
+    """A model that takes speech, sees nothing and says nothing."""
+    return ScriptedModel(
+        [
+            Reply(openai_script.session_created()),
+            Expect("session.update"),
+            Reply(openai_script.session_updated()),
+        ],
+        capabilities=ModelCapabilities(model="silent", supports_image_input=False),
     )
 
 

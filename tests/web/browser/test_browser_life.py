@@ -106,18 +106,21 @@ def test_the_call_ends_on_the_server_when_the_page_hangs_up(visitor):
     assert visitor.page.evaluate("() => sessionStorage.getItem('realtime.call')") is None
 
 
-def test_a_hundred_calls_leave_nothing_behind(visitor, server):
+def test_a_hundred_calls_leave_nothing_behind(visit, server):
     """The page's own `Call`, a hundred times; neither the server's process nor the page grows."""
+    visitor = visit("quiet/")
     run = """async (times) => {
-      const { Call } = await import("/assets/call.js");
+      const { Call } = await import(new URL("assets/call.js", location.href));
       const calls = [0, 1, 2, 3].map(() => new Call(new URL(".", location.href)));
       const once = (call) => new Promise((resolve, reject) => {
-        const listen = ({ detail: { state, words, reason } }) => {
+        const listen = ({ detail: { state, reason } }) => {
           if (state === "live") call.end();
           if (state !== "ended") return;
           call.removeEventListener("state", listen);
-          reason ? reject(new Error(`${words} ${reason}`)) : resolve();
+          reason ? reject(new Error(`${reason}: ${told}`)) : resolve();
         };
+        let told = "";
+        call.addEventListener("message", ({ detail }) => { if (detail.type === "error") told = detail.message; });
         call.addEventListener("state", listen);
         call.start({});
       });
