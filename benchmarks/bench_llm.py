@@ -3,7 +3,9 @@
 The server runs in a process of its own; its clients, in this one, speak at the pace of speech, 20 ms at a time, each a
 sentence, a pause, the next sentence. Speech ends with the last sample that is louder than -36 dB of the recording's
 peak. The named baseline of the same run is *the full window*: the same server whose recognizer waits for the end of the
-turn and then decodes Whisper's full window of 30 seconds, as ready-made recognizers do.
+turn and then decodes Whisper's full window of 30 seconds, as ready-made recognizers do. How late the server's loop is stands
+beside how late a process is that does nothing else, measured at the same time. Processor time is that of the server: how
+many sessions two cores hold is worked out from it, so that it can be told on a machine that is busy with other things.
 
 Run:  python benchmarks/bench_llm.py [--sessions 1 2 4 8] [--turns 4]
 """
@@ -14,6 +16,7 @@ import argparse
 import asyncio
 import base64
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -25,6 +28,7 @@ from typing import Any
 import numpy as np
 from websockets.asyncio.client import connect
 
+from realtime.local.cli import SWITCH_SECONDS
 from realtime.local.loading import load_parts
 from realtime.local.parts import Parts, Transcript
 from realtime.local.recognizer import WhisperRecognizer
@@ -82,11 +86,26 @@ class Lag:
             await asyncio.sleep(0.005)
             self.late.append(1000 * (time.monotonic() - before - 0.005))
 
+    def figures(self) -> dict[str, float]:
+        """Milliseconds: the median, one in a hundred, the worst."""
+        late = sorted(self.late) or [0.0]
+        shares = (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
+        return {name: late[min(len(late) - 1, int(len(late) * share))] for name, share in shares}
+
 
 async def serve(kind: str) -> None:
     """Serve until standard input ends, then print what was measured."""
     settings = LlmSettings(port=0, max_sessions=64)
     lag = Lag()
+    loop = asyncio.get_running_loop()
+    if kind == "bare":
+        print("bare", flush=True)
+        watching = loop.create_task(lag.watch())
+        await loop.run_in_executor(None, sys.stdin.readline)
+        watching.cancel()
+        print(json.dumps(lag.figures()), flush=True)
+        return
+    sys.setswitchinterval(SWITCH_SECONDS)
     async with FairPool(settings.threads) as pool:
         parts = await pool.run("", "now", load_parts, settings, pool)
         if kind == "full":
@@ -97,16 +116,12 @@ async def serve(kind: str) -> None:
                 responder=parts.responder,
             )  # fmt: skip
         async with LlmServer(settings, parts, pool) as server:
-            watching = asyncio.get_running_loop().create_task(lag.watch())
+            watching = None if kind == "unwatched" else loop.create_task(lag.watch())
             print(server.url, flush=True)
-            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
-            watching.cancel()
-    late = sorted(lag.late)
-    figures = {
-        name: late[min(len(late) - 1, int(len(late) * share))]
-        for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))
-    }
-    print(json.dumps(figures), flush=True)
+            await loop.run_in_executor(None, sys.stdin.readline)
+            if watching is not None:
+                watching.cancel()
+    print(json.dumps(lag.figures()), flush=True)
 
 
 class Server:
@@ -192,26 +207,27 @@ async def talk(url: str, spoken: list[np.ndarray], turns: int, offset: float) ->
 
 async def measure(kind: str, count: int, turns: int, spoken: list[np.ndarray]) -> dict[str, float]:
     """One row."""
-    server = Server(kind)
+    server, bare = Server(kind), Server("bare")
     await talk(server.url, spoken, 1, 0.0)  # warm up
     idle, cpu, began = server.memory_mb(), server.cpu_seconds(), time.monotonic()
     results = await asyncio.gather(*(talk(server.url, spoken, turns, 0.37 * number) for number in range(count)))
     seconds = time.monotonic() - began
     waits = sorted(wait for found, _ in results for wait in found)
     row = {
-        "p50": statistics.median(waits),
-        "p90": waits[round(0.9 * (len(waits) - 1))],
+        "p50": statistics.median(waits) if waits else math.nan,
+        "p90": waits[round(0.9 * (len(waits) - 1))] if waits else math.nan,
         "lost": sum(lost for _, lost in results),
         "cpu": 1000 * (server.cpu_seconds() - cpu) / seconds / count,
         "memory": server.memory_mb(),
         "each": (server.memory_mb() - idle) / count,
     }
-    return row | {f"lag {name}": value for name, value in server.end().items()}
+    row |= {f"lag {name}": value for name, value in server.end().items()}
+    return row | {f"bare {name}": value for name, value in bare.end().items()}
 
 
 async def listening_cost(spoken: list[np.ndarray], seconds: float = 10.0) -> float:
     """CPU milliseconds a second of one session that hears silence."""
-    server = Server("ours")
+    server = Server("unwatched")
     silence = np.zeros(int(24_000 * seconds), "<i2")
     await talk(server.url, spoken, 1, 0.0)
     cpu = server.cpu_seconds()
@@ -224,21 +240,23 @@ async def listening_cost(spoken: list[np.ndarray], seconds: float = 10.0) -> flo
 async def main(options: argparse.Namespace) -> None:
     spoken = sentences()
     print(
-        f"{'server':12} {'sessions':>8} {'p50 ms':>7} {'p90 ms':>7} {'no reply':>8} {'CPU ms/s':>9} {'MB':>5} {'MB each':>8} {'lag p50/p99/max ms':>20}"
+        f"{'server':12} {'sessions':>8} {'p50 ms':>7} {'p90 ms':>7} {'no reply':>8} {'CPU ms/s':>9} {'MB':>5} {'MB each':>8} {'lag p50/p99/max ms':>20} {'bare loop':>16}"
     )
     rows: dict[tuple[str, int], dict[str, float]] = {}
     for kind, count in [("full", 1), *(("ours", count) for count in options.sessions)]:
         row = rows[kind, count] = await measure(kind, count, options.turns, spoken)
         name = "full window" if kind == "full" else "ours"
-        lag = f"{row['lag p50']:.1f}/{row['lag p99']:.1f}/{row['lag max']:.1f}"
+        lag, bare = ("/".join(f"{row[f'{of} {name}']:.1f}" for name in ("p50", "p99", "max")) for of in ("lag", "bare"))
         print(
             f"{name:12} {count:8} {row['p50']:7.0f} {row['p90']:7.0f} {row['lost']:8.0f} {row['cpu']:9.0f}"
-            f" {row['memory']:5.0f} {row['each']:8.1f} {lag:>20}",
+            f" {row['memory']:5.0f} {row['each']:8.1f} {lag:>20} {bare:>16}",
             flush=True,
         )
     base = rows["full", 1]["p50"]
     for count in options.sessions:
         print(f"first audio at {count} session(s): {rows['ours', count]['p50'] / base:.2f} of the full window's at one")
+    most = max(options.sessions)
+    print(f"two cores hold {2000 / rows['ours', most]['cpu']:.0f} sessions that talk and listen in turns all the time")
     print(f"one session that hears silence: {await listening_cost(spoken):.0f} ms CPU a second")
 
 
@@ -246,6 +264,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--turns", type=int, default=4)
-    parser.add_argument("--serve", choices=("ours", "full"), help=argparse.SUPPRESS)
+    parser.add_argument("--serve", choices=("ours", "full", "bare", "unwatched"), help=argparse.SUPPRESS)
     given: Any = parser.parse_args()
     asyncio.run(serve(given.serve) if given.serve else main(given))

@@ -178,13 +178,13 @@ class LocalSession:
             await self._send(error_event(make_id("event_"), failure, cause=cause))
 
     async def _take_apart(self, data: str | bytes) -> LargeMessage | None:
-        return None if len(data) <= LARGE_CHARS else await self._pool.run(self.id, "now", LargeMessage, data)
+        return None if len(data) <= LARGE_CHARS else await self._pool.run(self.id, "first", LargeMessage, data)
 
     async def _read(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call what reads a part of the event under way: in a worker thread if it is a large one."""
         if self._large is None:
             return function(*args, **kwargs)
-        return await self._pool.run(self.id, "now", function, *args, **kwargs)
+        return await self._pool.run(self.id, "first", function, *args, **kwargs)
 
     async def drain(self) -> None:
         """Return when no reply is running."""

@@ -91,7 +91,7 @@ class HibariSynthesizer:
 
     async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Speech:
         """Speak one sentence of plain text. What cannot be spoken gives no samples."""
-        return await self._pool.run(owner, "soon" if later else "now", self.speak, text, speed)
+        return await self._pool.run(owner, "soon" if later else "first", self.speak, text, speed)
 
     async def aclose(self) -> None:
         """Nothing is held that does not go with it."""

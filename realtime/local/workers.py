@@ -1,6 +1,6 @@
 """The server's worker pool: a few threads, fair turns, and bounds on what may wait.
 
-Owns: `FairPool`. Driven by the parts on the event loop; the threads are a `WorkerPool`'s. Work of three kinds waits in
+Owns: `FairPool`. Driven by the parts on the event loop; the threads are a `WorkerPool`'s. Work of four kinds waits in
 order of urgency; within a kind the sessions take turns, one piece of work each, so that one that asks for much delays
 the others by one piece at most. Work that may turn out not to be needed never holds the last free thread. Decides on
 the loop only, so it has no lock.
@@ -23,10 +23,12 @@ __all__ = ["FairPool", "PoolStatistics", "Urgency"]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Urgency = Literal["now", "soon", "maybe"]
-"""`now`: somebody waits for it; `soon`: somebody will; `maybe`: it may turn out not to be needed."""
+Urgency = Literal["first", "now", "soon", "maybe"]
+"""`first`: the last step of something that somebody waits for, such as the first sentence of a reply: where there is more
+work than time, what was begun is brought to its end, and some get their reply rather than none. `now`: somebody waits for
+it; `soon`: somebody will; `maybe`: it may turn out not to be needed."""
 
-_ORDER: tuple[Urgency, ...] = ("now", "soon", "maybe")
+_ORDER: tuple[Urgency, ...] = ("first", "now", "soon", "maybe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,10 +96,12 @@ class BeepSynthesizer:
 
     def __init__(self) -> None:
         self.spoken: list[str] = []
+        self.later: list[bool] = []
         self.hold: asyncio.Event | None = None
 
     async def synthesize(self, text: str, *, owner: str, speed: float = 1.0, later: bool = False) -> Speech:
         self.spoken.append(text)
+        self.later.append(later)
         if self.hold is not None:
             await self.hold.wait()
         words = text.split()

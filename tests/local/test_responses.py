@@ -366,3 +366,13 @@ async def test_whatever_the_user_does_ends_the_idle_timeout() -> None:
             await client.clock.run(10.0)
             await client.settle()
             assert "input_audio_buffer.timeout_triggered" not in client.types()
+
+
+async def test_a_sentence_behind_enough_audio_can_wait_for_what_others_wait_for() -> None:
+    """A word of the stand-in lasts 100 ms; what stands behind a second and a half of a message is wanted later."""
+    synthesizer = BeepSynthesizer()
+    text = "One two three. " + "One two three four five six seven eight nine ten eleven twelve. " * 2
+    async with Client(make_parts(ScriptedResponder(text), synthesizer=synthesizer)) as client:
+        await client.say("response.create")
+        assert client.last("response.done")["response"]["status"] == "completed"
+    assert synthesizer.later == [False, False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from realtime.local.parts import Speech
 from realtime.local.recognizer import WhisperRecognizer
 from realtime.local.speakable import MAX_SENTENCE_CHARS
 from realtime.local.synthesizer import HibariSynthesizer
@@ -101,3 +102,18 @@ def test_what_is_spoken_at_once_is_bounded(synthesizer: HibariSynthesizer) -> No
 async def test_it_speaks_on_the_pool(synthesizer: HibariSynthesizer) -> None:
     speech = await synthesizer.synthesize("Hello there.", owner="a")
     assert [word for word, _end in speech.words] == ["Hello", " there."]
+
+
+async def test_a_sentence_that_is_heard_later_goes_behind_what_somebody_waits_for(
+    synthesizer: HibariSynthesizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urgencies: list[str] = []
+
+    async def run(_owner: str, urgency: str, _function: object, *_arguments: object) -> Speech:
+        urgencies.append(urgency)
+        return Speech()
+
+    monkeypatch.setattr(synthesizer._pool, "run", run)
+    await synthesizer.synthesize("Hello.", owner="a")
+    await synthesizer.synthesize("Hello.", owner="a", later=True)
+    assert urgencies == ["first", "soon"]

@@ -53,11 +53,11 @@ async def test_urgent_work_goes_before_work_that_may_not_be_needed() -> None:
     async with FairPool(1) as pool:
         blocker = asyncio.create_task(pool.run("a", "now", gate.wait))
         await asyncio.sleep(0)
-        works = (("a", "maybe", "guess"), ("b", "soon", "soon"), ("c", "now", "now"))
+        works = (("a", "maybe", "guess"), ("b", "soon", "soon"), ("c", "now", "now"), ("d", "first", "first"))
         tasks = await start(pool, *works, gate=gate)
         gate.open.set()
         await asyncio.gather(blocker, *tasks)
-    assert gate.order == ["now", "soon", "guess"]
+    assert gate.order == ["first", "now", "soon", "guess"]
 
 
 async def test_a_guess_that_is_needed_after_all_goes_to_the_front() -> None:
