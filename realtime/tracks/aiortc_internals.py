@@ -6,7 +6,7 @@ stock receiver stays, and a test of this file fails. Touches, of aiortc 1.15 and
 
 - `RTCDtlsTransport._register_rtp_receiver`, `_unregister_rtp_receiver`, `_send_rtp`, `_stats_id`;
 - what that transport calls of a receiver: `_handle_rtp_packet`, `_handle_rtcp_packet`, `_handle_disconnect`;
-- `RTCRtpSender._ssrc`, `RTCRtpReceiver.__started` and `RemoteStreamTrack._queue`.
+- `RTCRtpSender._ssrc`, `RTCRtpReceiver._enabled` (negotiation can close a direction) and `__started`, and `RemoteStreamTrack._queue`.
 
 aiortc's own receiver object stays in its transceiver, never started: it has no thread and no buffer. Only its public methods
 `receive`, `stop`, `getStats` and `getSynchronizationSources` are answered by ours.
@@ -191,6 +191,8 @@ class ReceiverPort:
         self._handler.end()
 
     async def _handle_rtp_packet(self, packet: Any, arrival_time_ms: int) -> None:
+        if not self._receiver._enabled:
+            return
         try:
             self._handler.receive_rtp(packet, arrival_time_ms)
         except Exception:  # whatever it is, it would end the whole connection
@@ -223,6 +225,7 @@ def take_over(peer: Any, track: Any, make_handler: Callable[[], PacketHandler]) 
         if receiver.track is track:
             usable = (
                 getattr(receiver, _STARTED, True) is False
+                and getattr(receiver, "_enabled", None) is not None
                 and callable(getattr(getattr(track, "_queue", None), "put_nowait", None))
                 and isinstance(getattr(transceiver.sender, "_ssrc", None), int)
                 and isinstance(getattr(receiver.transport, "_stats_id", None), str)

@@ -1,0 +1,138 @@
+"""What we rely on of aiortc beside its public interface. A new aiortc that differs fails here, and runs on its own receiver."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiortc import RTCRtpReceiver, rtcdtlstransport, rtcpeerconnection
+from aiortc.mediastreams import MediaStreamError
+from aiortc.rtcdtlstransport import RTCDtlsTransport
+from aiortc.rtcrtpreceiver import RemoteStreamTrack, StreamStatistics
+
+import realtime
+from realtime.testing.loopback import make_peer, on_loopback
+from realtime.tracks import aiortc_internals
+from realtime.tracks.aiortc_internals import take_over, unsupported
+from realtime.tracks.rtp_receiver import intake_of, receive_directly
+
+PRIVATE = re.compile(
+    r"_(un)?register_rtp_receiver|_send_rtp\b|_stats_id|_handle_(rtp|rtcp)_packet|_handle_disconnect"
+    r"|_RTCRtp\w+__|_RTCDtls\w+__|\.sender\._ssrc"
+)
+
+
+def test_the_aiortc_that_is_installed_can_be_taken_over():
+    assert unsupported() == ""
+
+
+def test_a_transport_calls_of_a_receiver_what_ours_answers():
+    """`RtpReceiver`, aiortc's own protocol: a method more, and packets would be lost."""
+    called = {name for name in vars(rtcdtlstransport.RtpReceiver) if name.startswith("_handle")}
+    assert called == {"_handle_disconnect", "_handle_rtcp_packet", "_handle_rtp_packet"}
+    for name in called:
+        ours = inspect.signature(getattr(aiortc_internals.ReceiverPort, name))
+        theirs = inspect.signature(getattr(RTCRtpReceiver, name))
+        assert list(ours.parameters) == list(theirs.parameters)
+
+
+def test_nothing_else_of_a_receiver_is_used_by_a_peer_connection():
+    """What `RTCPeerConnection` and `RTCRtpTransceiver` do with a receiver: its own object, never started, answers the rest."""
+    used: set[str] = set()
+    for module in (rtcpeerconnection, inspect.getmodule(rtcpeerconnection.RTCRtpTransceiver)):
+        assert module is not None
+        used |= set(re.findall(r"receiver\.(\w+)", inspect.getsource(module)))
+    assert used <= {
+        "track",
+        "_track",
+        "_enabled",
+        "transport",
+        "setTransport",
+        "receive",
+        "stop",
+        "_set_rtcp_ssrc",
+        "getStats",
+    }
+
+
+def test_what_else_is_relied_on_is_there():
+    assert "self.__started = False" in inspect.getsource(RTCRtpReceiver.__init__)
+    assert "if self.__started" in inspect.getsource(RTCRtpReceiver.stop)
+    assert "self._queue" in inspect.getsource(RemoteStreamTrack.recv)
+    assert {"base_seq", "max_seq", "cycles", "packets_received"} <= vars(StreamStatistics(8_000)).keys()
+
+
+def test_private_names_of_aiortc_are_touched_in_one_file_only():
+    room = Path(realtime.__file__).parent / "tracks"
+    touching = {path.name for path in room.glob("*.py") if PRIVATE.search(path.read_text())}
+    assert touching == {"aiortc_internals.py"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (RTCDtlsTransport, "_register_rtp_receiver"),
+        (RTCDtlsTransport, "_send_rtp"),
+        (RTCRtpReceiver, "_handle_rtp_packet"),
+    ],
+)
+def test_an_aiortc_that_differs_is_left_alone(monkeypatch, owner, name):
+    def differs(self: Any, something_else: Any) -> None:
+        del self, something_else
+
+    monkeypatch.setattr(owner, name, differs)
+    assert name in unsupported()
+    monkeypatch.delattr(owner, name)
+    assert unsupported() == f"{owner.__name__}.{name} is gone"
+
+
+async def _remote_track() -> tuple[Any, Any]:
+    """A peer that was offered a voice, and the track of it."""
+    sender, receiver = make_peer(), make_peer()
+    sender.addTransceiver("audio", direction="sendonly")
+    with on_loopback():
+        await sender.setLocalDescription(await sender.createOffer())
+    await receiver.setRemoteDescription(sender.localDescription)
+    await sender.close()
+    return receiver, receiver.getTransceivers()[0].receiver.track
+
+
+async def test_with_an_aiortc_that_differs_a_track_is_received_by_aiortc(monkeypatch):
+    receiver, track = await _remote_track()
+    monkeypatch.delattr(RTCDtlsTransport, "_send_rtp")
+    assert receive_directly(receiver, track, lambda *_: None) is None
+    assert intake_of(track) is None
+    await receiver.close()
+
+
+async def test_a_receiver_that_has_begun_is_left_alone():
+    receiver, track = await _remote_track()
+    transceiver = receiver.getTransceivers()[0]
+    transceiver.receiver._RTCRtpReceiver__started = True
+    assert take_over(receiver, track, lambda: pytest.fail("no handler is needed")) is None
+    transceiver.receiver._RTCRtpReceiver__started = False
+    await receiver.close()
+
+
+async def test_a_track_is_taken_over_once_and_closing_ends_it():
+    receiver, track = await _remote_track()
+    intake = receive_directly(receiver, track, lambda *_: None)
+    assert intake is not None
+    assert receive_directly(receiver, track, lambda *_: None) is intake
+    assert intake_of(track) is intake
+    waiting = asyncio.create_task(track.recv())
+    await asyncio.sleep(0)
+    await receiver.close()
+    with pytest.raises(MediaStreamError):
+        await waiting
+    assert track.readyState == "ended"
+
+
+def test_what_is_no_remote_track_has_no_intake():
+    assert intake_of(object()) is None
+    assert intake_of([]) is None
+    assert intake_of(3) is None

@@ -1,0 +1,416 @@
+"""Real aiortc peers on loopback, received by our own receiver, with loss, disorder and duplicates by pattern.
+
+architecture.md section 5; behaviour.md A1–A3, I4, I5; field cases B43 (drained for ever), B45 (the end of a track),
+B57 (no drift), B65 (range).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from fractions import Fraction
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.rtcrtpsender import RTCRtpSender
+
+from realtime.testing.loopback import connect, make_peer
+from realtime.tracks.direct import DirectReader
+from realtime.tracks.peer import attach_peer
+from realtime.tracks.picture_decoder import UndecodedFrame
+from realtime.tracks.rtp_receiver import TrackIntake, intake_of
+
+GUARD = 60.0
+RATE = 24_000
+
+
+class Voice(MediaStreamTrack):
+    """Frames of 20 ms as fast as a loop turns; or Opus as ready packets."""
+
+    kind = "audio"
+
+    def __init__(self, frames: int = 10**9) -> None:
+        super().__init__()
+        self.frames = frames
+        self.at = 0
+
+    async def recv(self) -> av.AudioFrame:
+        if self.at >= self.frames:
+            await asyncio.Event().wait()
+        await asyncio.sleep(0.002)
+        wave = 9_000 * np.sin(2 * np.pi * 200 * (self.at * 960 + np.arange(960)) / 48_000)
+        frame = av.AudioFrame.from_ndarray(wave.astype("<i2")[None, :], format="s16", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = 48_000, self.at * 960, Fraction(1, 48_000)
+        self.at += 1
+        return frame
+
+
+class Camera(MediaStreamTrack):
+    """Thirty frames a media second, five times as fast; it is turned after every `turn_after` frames."""
+
+    kind = "video"
+
+    def __init__(self, turn_after: int = 10**9) -> None:
+        super().__init__()
+        self.at = 0
+        self.turn_after = turn_after
+
+    async def recv(self) -> av.VideoFrame:
+        await asyncio.sleep(0.007)
+        width, height = (128, 192) if self.at // self.turn_after % 2 else (192, 128)
+        picture = np.full((height * 3 // 2, width), 128, np.uint8)
+        picture[:height] = np.linspace(30, 200, width, dtype=np.uint8)
+        picture[:height, self.at * 4 % (width - 16) :][:, :16] = 235
+        frame = av.VideoFrame.from_ndarray(picture, format="yuv420p")
+        frame.pts, frame.time_base = self.at * 3_000, Fraction(1, 90_000)
+        self.at += 1
+        return frame
+
+
+class Looker:
+    """Looks once every so many media milliseconds."""
+
+    def __init__(self, every_ms: int) -> None:
+        self.every_ms = every_ms
+        self.last = -(10**9)
+        self.pictures: list[Any] = []
+        self.passed = 0
+        self.changed = asyncio.Event()
+        self.jobs: set[asyncio.Task[None]] = set()
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def is_due(self, pts_ms: int) -> bool:
+        return pts_ms >= self.last + self.every_ms
+
+    def receive(self, frame: Any, arrived_at: float, /) -> None:
+        assert arrived_at <= self.now()
+        if isinstance(frame, UndecodedFrame):
+            self.passed += 1
+            return
+        self.last = round(frame.pts * 1000 / 90_000)
+        self.pictures.append(frame)
+        self.changed.set()
+
+    def run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None], /) -> None:
+        run_job(job, done, self.jobs)
+
+
+JOBS: set[asyncio.Task[None]] = set()
+
+
+def run_job(
+    job: Callable[[], Any],
+    done: Callable[[Any, BaseException | None], None],
+    jobs: set[asyncio.Task[None]] = JOBS,
+) -> None:
+    async def work() -> None:
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(None, job)
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
+
+    task = asyncio.get_running_loop().create_task(work())
+    jobs.add(task)
+    task.add_done_callback(jobs.discard)
+
+
+class Call:
+    """A sender and a receiver that is ours."""
+
+    def __init__(self) -> None:
+        self.sender, self.receiver = make_peer(), make_peer()
+        self.tracks: list[Any] = []
+        self.heard = bytearray()
+        self.changed = asyncio.Event()
+        self.ended: list[BaseException | None] = []
+        self.reader: DirectReader | None = None
+
+    async def open(self, track: MediaStreamTrack, codec: str | None = None) -> TrackIntake:
+        transceiver = self.sender.addTransceiver(track, direction="sendonly")
+        if codec is not None:
+            known = RTCRtpSender.getCapabilities("video").codecs
+            transceiver.setCodecPreferences([c for c in known if c.mimeType in (f"video/{codec}", "video/rtx")])
+        attach_peer(self.receiver, reply_track=None, on_track=self.tracks.append, run=run_job)
+        await connect(self.sender, self.receiver)
+        intake = intake_of(self.tracks[0])
+        assert intake is not None
+        on_the_way(intake, lambda _, packet: self.changed.set() or [packet])
+        return intake
+
+    def hear(self, pcm: bytes) -> None:
+        self.heard += pcm
+        self.changed.set()
+
+    def read(self, intake: TrackIntake, begin: Callable[[TrackIntake], None] | None) -> DirectReader:
+        self.reader = DirectReader(self.tracks[0], intake, begin, self._on_end)
+        self.reader.start()
+        return self.reader
+
+    def _on_end(self, error: BaseException | None) -> None:
+        self.ended.append(error)
+        self.changed.set()
+
+    async def until(self, is_so: Callable[[], bool], changed: asyncio.Event | None = None) -> None:
+        event = self.changed if changed is None else changed
+        async with asyncio.timeout(GUARD):
+            while not is_so():
+                event.clear()
+                await event.wait()
+
+    async def aclose(self) -> None:
+        await self.sender.close()
+        await self.receiver.close()
+
+
+@pytest.fixture
+async def call() -> AsyncIterator[Call]:
+    made = Call()
+    yield made
+    await made.aclose()
+
+
+def on_the_way(intake: TrackIntake, pattern: Callable[[int, Any], list[Any]]) -> list[Any]:
+    """Let a pattern decide what of each packet arrives; gives the packets that did."""
+    arrive = intake.receive_rtp
+    arrived: list[Any] = []
+    count = [0]
+
+    def receive(packet: Any, arrival_ms: int) -> None:
+        count[0] += 1
+        for each in pattern(count[0], packet):
+            arrived.append(each)
+            arrive(each, arrival_ms)
+
+    intake.receive_rtp = receive  # type: ignore[method-assign]
+    return arrived
+
+
+def _rough(index: int, packet: Any, held: list[Any]) -> list[Any]:
+    """Every fifth lost, every seventh twice, every eleventh after the next."""
+    if index % 11 == 0:
+        held.append(packet)
+        return []
+    given = [packet, *held]
+    held.clear()
+    if index % 5 == 0:
+        return given[1:]
+    return given * 2 if index % 7 == 0 else given
+
+
+async def test_a_voice_is_whole_and_exact_through_loss_disorder_and_duplicates(call):
+    intake = await call.open(Voice())
+    held: list[Any] = []
+    arrived = on_the_way(intake, lambda index, packet: _rough(index, packet, held))
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > 2 * RATE * 2)
+    intake.end()
+    times = [packet.timestamp for packet in arrived]
+    length = (max(times) - min(times) + 960) / 48_000
+    assert len(call.heard) / 2 / RATE == pytest.approx(length, abs=1e-6)
+    loud = np.frombuffer(bytes(call.heard), "<i2").reshape(-1, 480).astype(float)
+    rms = np.sqrt((loud**2).mean(axis=1))
+    assert (rms[10:] > 2_000).all()  # no hole anywhere
+
+
+async def test_a_voice_without_trouble_is_delivered_packet_by_packet(call):
+    intake = await call.open(Voice())
+    pieces: list[int] = []
+    call.read(intake, lambda intake: intake.listen(RATE, lambda pcm: pieces.append(len(pcm)) or call.hear(pcm)))
+    await call.until(lambda: len(pieces) >= 50)
+    assert set(pieces) == {960}
+    assert intake.voice_statistics().concealed_ms == 0
+
+
+async def test_a_voice_that_pauses_goes_on_with_what_comes_next(call):
+    """Mute, and another track in its place: replaceTrack."""
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    sender = call.sender.getSenders()[0]
+    sender.replaceTrack(None)
+    packets = intake.packets
+    sender.replaceTrack(Voice())
+    before = len(call.heard)
+    await call.until(lambda: intake.packets > packets + 30 and len(call.heard) > before + 30 * 480)
+    assert not call.ended
+
+
+@pytest.mark.parametrize("codec", ["VP8", "H264"])
+async def test_pictures_come_by_asking_and_what_is_not_looked_at_is_not_decoded(call, codec):
+    """PLI over the wire, a real encoder's answer, in real packets."""
+    intake = await call.open(Camera(), codec)
+    looker = Looker(1_000)
+    call.read(intake, lambda intake: intake.look(looker, decodes_all=False))
+    await call.until(lambda: len(looker.pictures) >= 4, looker.changed)
+    video = intake.video
+    assert video is not None
+    assert video.key_requests >= 2
+    assert video.undecoded > video.frames / 2
+    assert video.faults == 0
+    assert looker.passed > 0
+    luma = np.frombuffer(looker.pictures[-1].planes[0], np.uint8).reshape(-1, looker.pictures[-1].planes[0].line_size)
+    assert luma[:128, :192].max() > 220  # the bar is there, in limited range as it was sent (B65)
+    assert luma[:128, :192].min() >= 16
+
+
+@pytest.mark.parametrize("codec", ["VP8", "H264"])
+async def test_pictures_go_on_through_loss_and_turns(call, codec):
+    """I5; every thirteenth packet is lost."""
+    intake = await call.open(Camera(turn_after=40), codec)
+    looker = Looker(400)
+    on_the_way(intake, lambda index, packet: [] if index % 13 == 0 else [packet])
+    call.read(intake, lambda intake: intake.look(looker, decodes_all=False))
+    sizes: set[tuple[int, int]] = set()
+
+    def has_seen_both() -> bool:
+        sizes.update((picture.width, picture.height) for picture in looker.pictures)
+        return len(looker.pictures) >= 5 and sizes == {(192, 128), (128, 192)}
+
+    await call.until(has_seen_both, looker.changed)
+    times = [picture.pts for picture in looker.pictures]
+    assert times == sorted(set(times))
+
+
+async def test_the_sender_is_told_the_truth_about_loss(call):
+    """Frames that are not decoded are not lost: a sender that believed so would lower its rate."""
+    intake = await call.open(Camera(), "VP8")
+    call.read(intake, None)
+    async with asyncio.timeout(GUARD):
+        while True:
+            report = await call.sender.getSenders()[0].getStats()
+            told = [entry for entry in report.values() if entry.type == "remote-inbound-rtp"]
+            if told and intake.packets > 100:
+                break
+            await asyncio.sleep(0.05)
+    assert told[0].packetsLost == 0
+    assert told[0].fractionLost == 0
+    video = intake.video
+    assert video is not None
+    assert video.undecoded == video.frames > 0
+
+
+async def test_our_receiver_answers_for_aiortcs(call):
+    """Statistics and sources, as an application asks for them."""
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    receiver = call.receiver.getReceivers()[0]
+    report = await receiver.getStats()
+    (inbound,) = [entry for entry in report.values() if entry.type == "inbound-rtp"]
+    assert inbound.packetsReceived > 10
+    assert inbound.packetsLost == 0
+    assert any(entry.type == "inbound-rtp" for entry in (await call.receiver.getStats()).values())
+    (source,) = receiver.getSynchronizationSources()
+    assert source.source == inbound.ssrc
+
+
+async def test_a_track_that_nobody_wants_is_drained_and_keeps_nothing(call):
+    """B43 (unread-track)."""
+    track = Camera()
+    intake = await call.open(track, "VP8")
+    call.read(intake, None)
+    await call.until(lambda: intake.packets >= 150)
+    assert call.tracks[0]._queue.qsize() == 0
+    video = intake.video
+    assert video is not None
+    assert video._chain is None
+    assert call.reader is not None
+    assert call.reader.undecoded == call.reader.frames
+
+
+async def test_the_end_of_the_call_ends_the_track_once(call):
+    """B45 (track-end): what waited is delivered first."""
+    intake = await call.open(Voice())
+    reader = call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    await call.sender.close()
+    await call.until(lambda: bool(call.ended))
+    assert call.ended == [None]
+    assert call.tracks[0].readyState == "ended"
+    assert not reader.running
+    with pytest.raises(MediaStreamError):
+        await call.tracks[0].recv()
+    await reader.aclose()
+    assert call.ended == [None]
+
+
+async def test_a_track_that_the_application_stops_ends_here_too(call):
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    call.tracks[0].stop()
+    await call.until(lambda: bool(call.ended))
+    assert call.ended == [None]
+
+
+async def test_a_reader_that_is_closed_hears_no_more_and_the_next_one_does(call):
+    intake = await call.open(Voice())
+    reader = call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    await reader.aclose()
+    before, packets = len(call.heard), intake.packets
+    await call.until(lambda: intake.packets >= packets + 20)
+    assert len(call.heard) == before
+    assert not intake.is_wanted
+    assert not call.ended
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > before + RATE)
+
+
+async def test_an_application_that_reads_the_track_itself_gets_frames_too(call):
+    """A recorder beside the session: sound as the model hears it."""
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    async with asyncio.timeout(GUARD):
+        frames = [await call.tracks[0].recv() for _ in range(10)]
+    assert {(frame.sample_rate, frame.samples) for frame in frames} == {(RATE, 480)}
+    times = [frame.pts for frame in frames]
+    assert times == list(range(times[0], times[0] + 4_800, 480))
+    before = len(call.heard)
+    await call.until(lambda: len(call.heard) > before + 60 * 960)
+    assert call.tracks[0]._queue.qsize() <= 50  # the newest second
+
+
+async def test_an_application_that_reads_the_pictures_itself_gets_every_one(call):
+    intake = await call.open(Camera(), "VP8")
+    call.read(intake, None)
+    async with asyncio.timeout(GUARD):
+        frames = [await call.tracks[0].recv() for _ in range(20)]
+    assert {(frame.width, frame.height) for frame in frames} == {(192, 128)}
+    times = [frame.pts for frame in frames]
+    assert times == sorted(set(times))
+    assert intake.is_wanted
+
+
+async def test_a_peer_that_closes_its_side_of_the_transport_ends_the_tracks(call):
+    """The other side's process is gone, without a word on RTCP."""
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    transport = call.sender.getSenders()[0].transport
+    await transport.stop()
+    await call.until(lambda: bool(call.ended))
+    assert call.ended == [None]
+
+
+async def test_a_direction_that_is_closed_by_negotiation_is_not_heard(call):
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    call.receiver.getTransceivers()[0].receiver._enabled = False
+    before = len(call.heard)
+    handled = on_the_way(intake, lambda _, packet: [packet])
+    voice = call.sender.getSenders()[0].track
+    assert voice is not None
+    async with asyncio.timeout(GUARD):
+        for _ in range(20):
+            await voice.recv()  # the sender takes as many meanwhile
+    assert not handled
+    assert len(call.heard) == before

@@ -1,0 +1,82 @@
+"""Packets in order, at once or after a bounded wait (architecture section 5; behaviour.md A3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from realtime.tracks.packet_order import PacketOrder
+
+
+def _feed(order: PacketOrder[int], numbers: list[int]) -> list[int]:
+    return [given for number in numbers for given in order.push(number & 0xFFFF, number)]
+
+
+def test_packets_in_order_are_given_at_once():
+    order: PacketOrder[int] = PacketOrder(2)
+    assert [order.push(number, number) for number in (7, 8, 9)] == [[7], [8], [9]]
+    assert not order.waits
+
+
+def test_two_packets_that_changed_places_are_put_in_order():
+    order: PacketOrder[int] = PacketOrder(2)
+    assert _feed(order, [1, 3, 2, 4]) == [1, 2, 3, 4]
+    assert order.late == 0
+
+
+def test_a_gap_waits_for_two_packets_and_no_more():
+    order: PacketOrder[int] = PacketOrder(2)
+    assert order.push(1, 1) == [1]
+    assert order.push(3, 3) == []
+    assert order.missing() == [2]
+    assert order.push(4, 4) == [3, 4]
+    assert order.push(2, 2) == []
+    assert order.late == 1
+
+
+def test_a_gap_is_given_up_when_its_owner_says_so():
+    order: PacketOrder[int] = PacketOrder(9)
+    _feed(order, [1, 3, 6, 7])
+    assert order.missing() == [2, 4, 5]
+    assert order.give_up() == [3]
+    assert order.give_up() == [6, 7]
+    assert order.give_up() == []
+
+
+def test_packets_that_come_again_are_given_once():
+    order: PacketOrder[int] = PacketOrder(3)
+    assert _feed(order, [1, 1, 2, 4, 4, 3, 3]) == [1, 2, 3, 4]
+    assert order.late + order.duplicates == 3
+
+
+@pytest.mark.parametrize("pattern", [[0, 1, 2, 3, 4], [0, 2, 1, 3, 4], [0, 1, 1, 3, 2, 4]])
+def test_numbers_wrap_around_wherever_that_is(pattern):
+    for start in range(65_532, 65_537):
+        order: PacketOrder[int] = PacketOrder(2)
+        assert _feed(order, [start + step for step in pattern]) == [start + step for step in range(5)]
+
+
+def test_a_sender_that_begins_anew_is_followed_from_its_second_packet_on():
+    order: PacketOrder[int] = PacketOrder(2)
+    assert _feed(order, [30_000, 30_001, 500, 501, 502]) == [30_000, 30_001, 501, 502]
+    assert order.restarts == 1
+
+
+def test_one_stray_number_changes_nothing():
+    order: PacketOrder[int] = PacketOrder(2)
+    assert _feed(order, [30_000, 500, 30_001, 20_000, 30_002]) == [30_000, 30_001, 30_002]
+    assert order.restarts == 0
+
+
+def test_it_never_holds_more_than_it_may():
+    order: PacketOrder[int] = PacketOrder(4)
+    order.push(0, 0)
+    for number in range(2, 2_000, 2):
+        order.push(number, number)
+        assert len(order.missing()) <= 8
+
+
+def test_the_end_of_a_stream_gives_what_waited():
+    order: PacketOrder[int] = PacketOrder(9)
+    _feed(order, [1, 3, 5])
+    assert order.restart() == [3, 5]
+    assert order.push(40_000, 7) == [7]
