@@ -155,6 +155,8 @@ class Call:
         if not self._ending.is_set():
             self.reason = reason
             self._ending.set()
+            if not self._begun.done():  # whoever waits for its beginning waits no longer
+                self.spawn(self.session.aclose())
 
     async def aclose(self, reason: str = "closed") -> None:
         """End it and wait until everything of it has been let go."""

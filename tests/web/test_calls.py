@@ -1,0 +1,207 @@
+"""`realtime.web.calls` and `realtime.web.call`: how many calls, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+
+import pytest
+
+from realtime import RealtimeSession
+from realtime.testing import ManualClock
+from realtime.web import CallRequest, WebLimits
+from realtime.web.calls import Calls
+from realtime.web.errors import CallRefused
+
+
+class Page:
+    """Listens to a call."""
+
+    def __init__(self) -> None:
+        self.told: list[dict] = []
+        self.left: list[str] = []
+
+    def tell(self, message) -> None:
+        self.told.append(dict(message))
+
+    def leave(self, code, message) -> None:
+        self.left.append(code)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def make_calls(make_session, clock):
+    made = []
+
+    def make(factory=None, **limits) -> Calls:
+        calls = Calls(factory or make_session, ice_servers=None, limits=WebLimits(**limits), clock=clock)
+        made.append(calls)
+        return calls
+
+    yield make
+    for calls in made:
+        await calls.aclose()
+
+
+async def open_call(calls: Calls):
+    return await calls.open(CallRequest(address="127.0.0.1"), base_path="")
+
+
+async def over(call) -> str:
+    async with asyncio.timeout(60):
+        await asyncio.wait([call._task])
+    return call.reason
+
+
+async def test_a_call_that_nobody_comes_back_to_ends_after_the_grace_time(make_calls, clock):
+    call = await open_call(make_calls(grace_seconds=10))
+    await clock.run(9)
+    assert not call.over
+    await clock.run(2)
+    assert await over(call) == "gone"
+
+
+async def test_a_call_with_a_listener_waits_as_long_as_it_likes(make_calls, clock):
+    call = await open_call(make_calls(grace_seconds=10))
+    page = Page()
+    call.listen(page)
+    await clock.run(60)
+    assert not call.over
+    call.unlisten(page)
+    await clock.run(12)
+    assert await over(call) == "gone"
+
+
+async def test_a_call_in_which_nobody_says_anything_ends(make_calls, clock):
+    call = await open_call(make_calls(idle_seconds=20))
+    page = Page()
+    call.listen(page)
+    await clock.run(15)
+    call.touch()
+    await clock.run(15)
+    assert not call.over
+    await clock.run(10)
+    assert await over(call) == "idle"
+    assert page.told[-1] == {"type": "bye", "reason": "idle"}
+    assert page.left == ["bye"]
+
+
+async def test_a_call_ends_when_its_time_is_up(make_calls, clock):
+    call = await open_call(make_calls(total_seconds=30, idle_seconds=None))
+    call.listen(Page())
+    for _ in range(3):
+        await clock.run(10)
+        call.touch()
+    await clock.run(1)
+    assert await over(call) == "time_limit"
+
+
+async def test_a_session_that_ends_by_itself_ends_its_call(make_calls):
+    calls = make_calls()
+    call = await open_call(calls)
+    page = Page()
+    call.listen(page)
+    await call.session.aclose()
+    assert await over(call) == "session_closed"
+    assert any(each.get("event") == "SessionEnded" for each in page.told)
+    assert len(calls) == 0
+
+
+async def test_while_draining_calls_go_on_and_no_new_one_is_taken(make_calls, clock):
+    calls = make_calls()
+    call = await open_call(calls)
+    page = Page()
+    call.listen(page)
+    draining = asyncio.get_running_loop().create_task(calls.drain(30))
+    await clock.run(10)
+    assert {"type": "draining", "seconds": 30} in page.told
+    assert not call.over
+    with pytest.raises(CallRefused) as caught:
+        await open_call(calls)
+    assert (caught.value.code, caught.value.status) == ("draining", 503)
+    call.end("bye")
+    async with asyncio.timeout(60):
+        await draining
+    assert call.reason == "bye"
+
+
+async def test_calls_that_outlast_the_drain_are_ended(make_calls, clock):
+    calls = make_calls()
+    call = await open_call(calls)
+    draining = asyncio.get_running_loop().create_task(calls.drain(5))
+    await clock.run(6)
+    async with asyncio.timeout(60):
+        await draining
+    assert call.reason == "server_ended"
+    assert len(calls) == 0
+
+
+async def test_a_session_that_does_not_begin_in_time_is_given_up(make_calls, clock, model, monkeypatch):
+    async def never():
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(model, "open", never)
+    monkeypatch.setattr(model, "open_timeout_seconds", 1_000.0)
+    calls = make_calls()
+    opening = asyncio.get_running_loop().create_task(open_call(calls))
+    await clock.run(91)
+    with pytest.raises(CallRefused, match="did not answer within 90 s"):
+        await opening
+    async with asyncio.timeout(60):
+        while len(calls):
+            await asyncio.sleep(0)
+
+
+async def test_a_caller_that_gives_up_while_its_session_begins_leaves_nothing(make_calls, model, monkeypatch):
+    reached = asyncio.Event()
+
+    async def never():
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(model, "open", never)
+    calls = make_calls()
+    opening = asyncio.get_running_loop().create_task(open_call(calls))
+    await reached.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    async with asyncio.timeout(60):
+        while len(calls):
+            await asyncio.sleep(0)
+
+
+async def test_several_calls_at_once_know_nothing_of_each_other(make_calls):
+    calls = make_calls()
+    first, second = await asyncio.gather(open_call(calls), open_call(calls))
+    assert first.secret != second.secret
+    await first.session.send("for the first")
+    await first.session.wait_for_reply()
+    assert second.session.all_messages() == []
+    await first.aclose()
+    assert not second.over
+
+
+async def test_a_hundred_calls_opened_and_closed_leave_what_was_there(make_calls):
+    calls = make_calls()
+
+    async def cycle() -> None:
+        call = await open_call(calls)
+        await call.aclose()
+
+    for _ in range(3):
+        await cycle()
+    gc.collect()
+    tasks, threads = len(asyncio.all_tasks()), threading.active_count()
+    for _ in range(100):
+        await cycle()
+    gc.collect()
+    assert len(calls) == 0
+    assert len(asyncio.all_tasks()) <= tasks + 1  # the model's end of the last one
+    assert threading.active_count() <= threads
+    assert len([each for each in gc.get_objects() if isinstance(each, RealtimeSession)]) <= 1

@@ -1,0 +1,132 @@
+"""`realtime serve`: one command, one port; its options, its address, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+
+from realtime.web.serve import ServeOptions, _greeting, parse_options
+
+Started = tuple[subprocess.Popen[str], str]
+SOON = {"timeout": 60}
+
+
+@pytest.fixture
+def start(llm_url: str) -> Iterator[Callable[..., Started]]:
+    """Run the command against the shared local LLM; gives the process and its address."""
+    running: list[subprocess.Popen[str]] = []
+
+    def run(*options: str) -> Started:
+        command = [sys.executable, "-m", "realtime", "serve", "--port", "0", "--model", llm_url, *options]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        running.append(process)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "open http://127.0.0.1:" in line, line + process.stdout.read()
+        return process, line.split("open ", 1)[1].split()[0]
+
+    yield run
+    for process in running:
+        process.kill()
+        process.wait(30)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@pytest.mark.local
+def test_a_typed_call_is_answered_and_a_signal_lets_it_end_first(start: Callable[..., Started]) -> None:
+    process, url = start("--drain-seconds", "50")
+    with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
+        assert json.load(answer) == {"status": "ok", "calls": 0}
+    with connect(url.replace("http", "ws") + "call", proxy=None) as page:
+        page.send(json.dumps({"type": "hello"}))
+        assert json.loads(page.recv(**SOON))["type"] == "welcome"
+        process.send_signal(signal.SIGTERM)
+        while json.loads(page.recv(**SOON))["type"] != "draining":
+            pass
+        page.send(json.dumps({"type": "text", "text": "Hello!"}))
+        while (said := json.loads(page.recv(**SOON))).get("event") != "TurnCompleted":
+            pass
+        assert said["messages"][0]["text"]
+        page.send(json.dumps({"type": "bye"}))
+        while json.loads(page.recv(**SOON))["type"] != "bye":
+            pass
+    assert process.wait(60) == 0
+    assert process.stdout is not None
+    assert process.stdout.read() == ""
+
+
+@pytest.mark.local
+def test_a_second_signal_ends_it_at_once(start: Callable[..., Started]) -> None:
+    process, url = start("--drain-seconds", "5000")
+    with connect(url.replace("http", "ws") + "call", proxy=None) as page:
+        page.send(json.dumps({"type": "hello"}))
+        page.recv(**SOON)
+        process.send_signal(signal.SIGINT)
+        while json.loads(page.recv(**SOON))["type"] != "draining":
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(
+    run_realtime: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run_realtime("serve", "--model", "ws://127.0.0.1:9/", "--port", str(taken.getsockname()[1]))
+    assert done.returncode == 2
+    assert done.stderr.startswith("realtime serve: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["--port", "x"], ["--nonsense"], ["--model", "nobody:nothing"]])
+def test_what_cannot_be_is_said_in_one_line(
+    run_realtime: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str]
+) -> None:
+    done = run_realtime("serve", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_the_extra_the_command_says_how_to_get_it(tmp_path: Path) -> None:
+    """A `starlette` that cannot be imported stands for one that is not there."""
+    (tmp_path / "starlette.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'starlette'\", name='starlette')"
+    )
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))
+    command = [sys.executable, "-m", "realtime", "serve", "--model", "ws://127.0.0.1:9/"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert done.returncode == 2
+    assert "pip install 'realtime-session[web]'" in done.stderr
+
+
+def test_options_have_the_defaults_of_the_help() -> None:
+    assert parse_options([]) == ServeOptions()
+    given = parse_options(["--origin", "https://a.example", "--origin", "https://b.example", "--max-tokens", "any"])
+    assert given.origins == ("https://a.example", "https://b.example")
+    assert given.max_tokens is None
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "address"),
+    [
+        (ServeOptions(), None, "http://127.0.0.1:5/ "),
+        (ServeOptions(), "t", "http://127.0.0.1:5/#token=t "),
+        (ServeOptions(host="::1"), None, "http://[::1]:5/ "),
+        (ServeOptions(host="0.0.0.0", ssl_certfile=Path("c")), "t", f"https://{socket.gethostname()}:5/#token=t "),
+    ],
+)
+def test_the_address_to_open_is_printed(options: ServeOptions, token: str | None, address: str) -> None:
+    assert address in _greeting(options, 5, token)
