@@ -1,0 +1,107 @@
+"""The called side of a benchmark of calls: starts the caller, answers it, and measures this process.
+
+Standard library and aiortc only: it runs in the environments of the others too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import aioice.ice
+
+LOOP = os.environ.get("BENCHMARK_LOOP", "asyncio")
+MODEL_RATE_HZ = 24_000
+WARM_UP_SECONDS = 3.0
+
+
+class Counts:
+    """What the called side has done, all calls together."""
+
+    def __init__(self) -> None:
+        self.heard_samples = 0
+        self.heard_rate = MODEL_RATE_HZ
+        self.pictures = 0
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run the called side, on uvloop if that was asked for."""
+    if LOOP == "uvloop":
+        import uvloop  # noqa: PLC0415
+
+        uvloop.run(main())
+    else:
+        asyncio.run(main())
+
+
+def only_loopback() -> None:
+    """Use 127.0.0.1 and nothing else."""
+    aioice.ice.get_host_addresses = lambda *_: ["127.0.0.1"]
+
+
+async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) -> None:
+    """Answer the calls and print what they cost a second, as JSON.
+
+    Args:
+        answer: Given an offer and the number of the call, gives the answer (SDP).
+        counts: What is done meanwhile.
+
+    Arguments of the process: the caller's interpreter, how many calls, seconds to measure.
+    """
+    only_loopback()
+    python, calls, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    caller = await asyncio.create_subprocess_exec(
+        *(python, str(Path(__file__).with_name("caller.py")), str(calls)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        limit=1 << 22,
+    )
+    for number in range(calls):
+        offer = json.loads(await caller.stdout.readline())
+        sdp = await answer(offer["sdp"], number)
+        caller.stdin.write(json.dumps({"sdp": sdp}).encode() + b"\n")
+        await caller.stdin.drain()
+    await caller.stdout.readline()  # all are connected
+    await asyncio.sleep(WARM_UP_SECONDS)
+    lags: list[float] = []
+    before, began, cpu = (counts.heard_samples, counts.pictures), time.monotonic(), time.process_time()
+    await sample_lag(lags, seconds)
+    cpu, lasted = time.process_time() - cpu, time.monotonic() - began
+    lags.sort()
+    figures = {
+        "cpu_ms": cpu * 1000 / lasted / calls,
+        "heard": (counts.heard_samples - before[0]) / counts.heard_rate / lasted / calls,
+        "pictures": (counts.pictures - before[1]) / lasted / calls,
+        "lag_ms": [lags[int(len(lags) * share)] for share in (0.5, 0.99, 0.999)],
+        "rss_mb": memory_mb(),
+    }
+    print(json.dumps(figures), flush=True)
+    caller.kill()
+    os._exit(0)
+
+
+def memory_mb() -> float:
+    """What of this process is in RAM."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def sample_lag(into: list[float], seconds: float) -> None:
+    """Ask to be woken every 10 ms and note how many milliseconds late that was."""
+    loop = asyncio.get_running_loop()
+    due, end = loop.time() + 0.01, loop.time() + seconds
+    while due < end:
+        await asyncio.sleep(max(0.0, due - loop.time()))
+        into.append((loop.time() - due) * 1000)
+        due = max(due + 0.01, loop.time())
+
+
+def keep(tasks: set[Any], work: Any) -> None:
+    """Run something as long as the process lives."""
+    tasks.add(asyncio.get_running_loop().create_task(work))

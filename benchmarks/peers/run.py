@@ -1,0 +1,117 @@
+"""The same vision call through `realtime`, plain aiortc, Pipecat's SmallWebRTC transport and FastRTC, in one go.
+
+Each is called by the same user in another process (Opus, VP8 720p30 at 1.5 Mbit/s, packets encoded before), hears the user at 24 kHz,
+turns one picture a second into a 1024×1024 JPEG, and speaks without a pause. Counted is processor time of the called process, threads
+included, per second of call. The others run in environments of their own, made on the first run; they turn pictures into JPEGs with Pillow.
+The sides take turns, and the median of the rounds counts.
+
+Run:  python benchmarks/peers/run.py [--calls 3] [--seconds 8] [--rounds 3] [--only session,plain,…] [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = Path(os.environ.get("BENCHMARK_ENVIRONMENTS", HERE / ".environments"))
+GOALS = {"plain": 5.0, "pipecat": 8.0, "fastrtc": 8.0}
+"""How many times as much each of them takes, at least."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One that is called."""
+
+    key: str
+    name: str
+    environment: str = ""
+    loop: str = "asyncio"
+
+    @property
+    def script(self) -> Path:
+        return HERE / f"{self.key.split('-', maxsplit=1)[0]}_call.py"
+
+
+SIDES = [
+    Side("session", "realtime.RealtimeSession"),
+    Side("session-uvloop", "realtime.RealtimeSession on uvloop", loop="uvloop"),
+    Side("plain", "plain aiortc + Pillow"),
+    Side("pipecat", "Pipecat SmallWebRTC", environment="pipecat"),
+    Side("fastrtc", "FastRTC", environment="fastrtc"),
+]
+
+
+def interpreter_of(side: Side) -> str:
+    """The interpreter of a side's environment, which is made if it is not there."""
+    if not side.environment:
+        return sys.executable
+    home = ENVIRONMENTS / side.environment
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    ready = home / "ready"
+    if not ready.exists():
+        print(f"making the environment of {side.name}", file=sys.stderr)
+        venv.create(home, with_pip=True, clear=True)
+        requirements = HERE / f"requirements-{side.environment}.txt"
+        subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
+        ready.touch()
+    return str(python)
+
+
+def measure(side: Side, calls: int, seconds: float) -> dict[str, Any]:
+    """Call one side; its figures."""
+    command = [interpreter_of(side), str(side.script), sys.executable, str(calls), str(seconds)]
+    environment = {**os.environ, "BENCHMARK_LOOP": side.loop}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def has_uvloop() -> bool:
+    return (
+        subprocess.run([sys.executable, "-c", "import uvloop"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=3, help="at once")
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="keys, separated by commas")
+    parser.add_argument("--check", action="store_true", help="end with 1 if a goal is missed")
+    given = parser.parse_args()
+    wanted = given.only.split(",") if given.only else [side.key for side in SIDES]
+    sides = [side for side in SIDES if side.key in wanted and (side.loop != "uvloop" or has_uvloop())]
+    rounds: dict[str, list[dict[str, Any]]] = {side.key: [] for side in sides}
+    for _ in range(given.rounds):
+        for side in sides:
+            rounds[side.key].append(measure(side, given.calls, given.seconds))
+    cost = {key: statistics.median(each["cpu_ms"] for each in found) for key, found in rounds.items()}
+    print("| | CPU ms per second | times ours | heard s/s | pictures/s | loop lag p50 / p99 / p99.9 ms | memory MB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for side in sides:
+        found = rounds[side.key]
+        ratio = cost[side.key] / cost["session"] if "session" in cost else float("nan")
+        heard, pictures, memory = (
+            statistics.median(each[name] for each in found) for name in ("heard", "pictures", "rss_mb")
+        )
+        lag = " / ".join(f"{statistics.median(each['lag_ms'][at] for each in found):.1f}" for at in range(3))
+        print(
+            f"| {side.name} | {cost[side.key]:.1f} | {ratio:.1f} | {heard:.2f} | {pictures:.2f} | {lag} | {memory:.0f} |"
+        )
+    missed = [key for key in GOALS if key in cost and "session" in cost and cost[key] / cost["session"] < GOALS[key]]
+    for key in missed:
+        print(f"missed: {key}: wanted {GOALS[key]:g} times")
+    return 1 if missed and given.check else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
