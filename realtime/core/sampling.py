@@ -238,7 +238,8 @@ class FrameSampler:
             chosen = within[-1] if within else None
             if chosen is not None and self._differs(source, chosen):
                 source.kept_pts_ms, source.kept_at = chosen.pts_ms, chosen.captured_at
-                source.thumb, source.due_ms = chosen.thumbprint, None
+                source.thumb = chosen.thumbprint or source.thumb  # it was never looked at: compare with the one before
+                source.due_ms = None
                 self.kept["end_of_turn"] += 1
             else:
                 chosen = None

@@ -201,6 +201,39 @@ def test_only_frames_that_are_looked_at_can_be_kept_or_held(seed):
     assert spared > 200
 
 
+def test_only_frames_that_are_due_need_be_decoded_what_is_held_can_wait():
+    """Every frame that is kept was due, so that the others may stay undecoded; asking changes nothing."""
+    for fps_idle in (0.0, 0.3, 1.0):
+        sampler = FrameSampler(FrameSampling(fps_speaking=1.0, fps_idle=fps_idle, min_change=0))
+        camera = Camera(sampler)
+        for index in range(400):
+            if index == 120:
+                sampler.speech_began()
+            if index == 260:
+                sampler.speech_ended(at=camera.at)
+            if index in (5, 90, 333):
+                sampler.look("camera" if index == 90 else None)
+            media_ms = round(camera.at * 1000)
+            was_due = sampler.is_due("camera", pts_ms=media_ms)
+            assert was_due == sampler.is_due("camera", pts_ms=media_ms)
+            assert not was_due or sampler.looks_at("camera", pts_ms=media_ms, captured_at=camera.at)
+            assert (camera.shoot() == "keep") == was_due
+
+
+def test_a_held_frame_that_was_never_looked_at_does_not_make_the_next_one_new():
+    sampler = FrameSampler(FrameSampling(fps_speaking=1.0, fps_idle=1.0))
+    camera = Camera(sampler, fps=10)
+    camera.film(0.8, thumb=50)
+    sampler.speech_began()
+    held = FrameFacts(
+        frame_id=99, source="camera", captured_at=camera.at, pts_ms=round(camera.at * 1000), width=640, height=480
+    )
+    assert sampler.receive(held, now=camera.at).action == "hold"
+    assert any(kept for _, kept in sampler.speech_ended(at=camera.at + 0.1))
+    camera.film(2.5, thumb=50)
+    assert [reason for _, reason in camera.kept] == ["first"]
+
+
 def test_thumbprints_differ_by_mean_luma():
     assert thumb_difference(b"\x00" * 1024, b"\x04" * 1024) == 4
     assert thumb_difference(b"", b"\x04" * 1024) == 255

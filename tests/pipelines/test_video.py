@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aiortc.codecs.vpx import Vp8Encoder
 from av import VideoFrame
 
 from realtime.chat.messages import ImageContent
@@ -22,6 +23,8 @@ from realtime.errors import ImageError, SessionClosed
 from realtime.media.options import EncodeOptions, ResizeOptions
 from realtime.pipelines.video import PictureEncoder, VideoInput
 from realtime.pipelines.worker import WorkerPool
+from realtime.tracks.encoded_video import EncodedFrame
+from realtime.tracks.picture_decoder import ChainedFrame, FrameChain, UndecodedFrame
 
 OPTIONS = EncodeOptions(format="JPEG", resize_options=ResizeOptions(64, 48), quality=75)
 
@@ -74,7 +77,10 @@ class Bench:
         self.pool = WorkerPool("test-video", max_threads=2, max_waiting=8)
         self.member = self.pool.join()
         self.tasks: set[asyncio.Task[None]] = set()
-        self.video = VideoInput(
+        self.video = self.make_video()
+
+    def make_video(self, *, min_change: float = 0.0) -> VideoInput:
+        return VideoInput(
             judge=self.judge,
             looks_at=lambda _source, **_moment: self.looks,
             report=self.report,
@@ -82,6 +88,7 @@ class Bench:
             pool=self.pool,
             now=lambda: self.now,
             max_age_seconds=2.0,
+            min_change=min_change,
             spawn=self.spawn,
         )
 
@@ -143,6 +150,56 @@ async def test_a_frame_that_nobody_will_look_at_is_not_even_read(bench):
     bench.video.receive("camera", frame(3, (80, 40)))
     assert bench.facts[0].thumbprint == b""
     assert bench.encoder.count == 0
+
+
+def undecoded(number: int) -> UndecodedFrame:
+    """A frame as it came over the wire: a key frame and no more."""
+    encoder: Any = Vp8Encoder()
+    payloads, _ = encoder.encode(frame(number), force_keyframe=True)
+    encoded = EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=True)
+    return UndecodedFrame(FrameChain("vp8", [ChainedFrame(encoded, number * 3000, 0.0)]), (64, 48))
+
+
+async def test_a_frame_that_was_not_decoded_is_decoded_when_it_is_shown(bench):
+    """The end of a turn shows what was held; until then it cost its encoded bytes."""
+    bench.video.add("camera")
+    bench.verdict = FrameVerdict(action="hold")
+    bench.video.receive("camera", undecoded(3), 4.5)
+    facts = bench.facts[0]
+    assert (facts.captured_at, facts.pts_ms, facts.width, facts.height) == (4.5, 100, 64, 48)
+    assert facts.thumbprint == b""
+    assert bench.encoder.count == 0
+    bench.now = 5.0
+    bench.video.execute(EncodeHeldFrame(command_id="c", source="camera", frame_id=facts.frame_id))
+    await bench.settle()
+    assert bench.reports[0][2].size == (64, 48)
+    assert bench.encoder.threads.isdisjoint({threading.get_ident()})
+
+
+async def test_a_held_frame_that_turns_out_to_show_nothing_new_is_not_sent(bench):
+    """`FrameSampling.min_change` for what could not be compared before."""
+    bench.video = bench.make_video(min_change=1.5)
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(3))
+    await bench.settle()
+    for number, is_shown in ((3, False), (12, True)):
+        bench.verdict = FrameVerdict(action="hold")
+        bench.video.receive("camera", undecoded(number), 0.0)
+        command = EncodeHeldFrame(command_id="c", source="camera", frame_id=bench.facts[-1].frame_id)
+        bench.video.execute(command)
+        await bench.settle()
+        assert (bench.reports[-1][2] is not None) == is_shown
+        assert bench.reports[-1][3] is None
+
+
+async def test_a_held_frame_that_cannot_be_decoded_is_an_error_and_no_more(bench):
+    bench.video.add("camera")
+    bench.verdict = FrameVerdict(action="hold")
+    broken = EncodedFrame(timestamp=0, payloads=(bytes.fromhex("10ffffff"),), is_key=True)
+    bench.video.receive("camera", UndecodedFrame(FrameChain("vp8", [ChainedFrame(broken, 0, 0.0)]), (64, 48)), 0.0)
+    bench.video.execute(EncodeHeldFrame(command_id="c", source="camera", frame_id=bench.facts[0].frame_id))
+    await bench.settle()
+    assert isinstance(bench.reports[0][3], ImageError)
 
 
 async def test_one_frame_in_flight_and_the_newest_wins(bench):
