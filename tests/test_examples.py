@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import re
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+import urllib.request
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
+from aiortc import RTCSessionDescription
 from websockets.asyncio.client import connect
 
 from realtime.pcm import read_wav
-from realtime.testing import ScriptedPhone
+from realtime.testing import ScriptedPhone, SyntheticPeer
 
 FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.py"))
@@ -118,13 +127,98 @@ async def _listen(phone: ScriptedPhone) -> None:
         await phone.play(40)
 
 
-def _sign(path: Path) -> Path:
-    """Two seconds of a camera that looks at a sign."""
-    import av
+@contextlib.contextmanager
+def _serve(name: str, *arguments: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
+    """Run an example that serves; gives its address, and the process that prints what happens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, str(FOLDER / name), "--port", str(port), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout is not None
+        assert f":{port}" in process.stdout.readline()
+        _until_open(port, process)
+        yield f"http://127.0.0.1:{port}", process
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    finally:
+        process.kill()
+        process.wait(60)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _until_open(port: int, process: subprocess.Popen[str]) -> None:
+    for _ in range(600):
+        assert process.poll() is None
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the example does not listen")
+
+
+def _says(process: subprocess.Popen[str], pattern: str) -> str:
+    """Read what an example prints until a line matches."""
+    assert process.stdout is not None
+    read: list[str] = []
+    for line in process.stdout:
+        read.append(line)
+        if re.search(pattern, line, re.IGNORECASE):
+            return line
+    raise AssertionError(f"no line matches {pattern!r} in: {''.join(read)}")
+
+
+async def _ask(url: str, question: Path, picture: Path | None = None) -> bytes:
+    """Call, show, ask, and hang up after the reply; gives the reply."""
+    async with SyntheticPeer(picture="gray" if picture is None else picture, size=(640, 360)) as peer:
+        offer = await peer.create_offer()
+        async with httpx2.AsyncClient(trust_env=False, timeout=60) as client:
+            answer = (await client.post(url, json={"sdp": offer.sdp, "type": "offer"})).json()
+        await peer.accept(RTCSessionDescription(answer["sdp"], answer["type"]))
+        return await peer.turn(question)
+
+
+def test_own_signalling_holds_a_spoken_call(llm_url: str, speech: Callable[[str], Path], tmp_path: Path) -> None:
+    picture = tmp_path / "sign.png"
+    _draw_sign().save(picture)
+    with _serve("own_signalling.py", "--model", llm_url) as (url, process):
+        assert asyncio.run(_ask(f"{url}/offer", speech("What does the sign say?"), picture))
+        _says(process, "^saw: camera")
+        _says(process, "^user: What does the sign")
+        _says(process, "^assistant: .*gate")
+        _says(process, "the call is over")
+
+
+def test_fastapi_app_answers_beside_its_own_routes(llm_url: str, speech: Callable[[str], Path]) -> None:
+    with _serve("fastapi_app.py", "--model", llm_url) as (url, _):
+        with urllib.request.urlopen(f"{url}/orders/17", timeout=60) as answer:
+            assert json.load(answer) == {"number": "17", "state": "shipped yesterday"}
+        with urllib.request.urlopen(f"{url}/bot/", timeout=60) as page:
+            assert b"<html" in page.read()
+        assert asyncio.run(_ask(f"{url}/bot/offer?name=Anna", speech("Hello there!")))
+
+
+def test_screen_helper_says_what_it_was_shown_and_told(llm_url: str, speech: Callable[[str], Path]) -> None:
+    with _serve("screen_helper.py", "--model", llm_url) as (url, process):
+        asyncio.run(_ask(f"{url}/offer", speech("What do you see?")))
+        _says(process, r"^shown: \w+ \d+×\d+")
+        _says(process, "^user: What do you see")
+        _says(process, "^assistant: ")
+
+
+def _draw_sign() -> Any:
     from PIL import Image, ImageDraw, ImageFont
 
     picture = Image.new("RGB", (640, 360), (30, 60, 50))
     ImageDraw.Draw(picture).text((150, 130), "GATE 7", font=ImageFont.load_default(size=90), fill="white")
+    return picture
+
+
+def _sign(path: Path) -> Path:
+    """Two seconds of a camera that looks at a sign."""
+    import av
+
+    picture = _draw_sign()
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=10)
         stream.width, stream.height, stream.pix_fmt = 640, 360, "yuv420p"

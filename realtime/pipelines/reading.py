@@ -58,6 +58,11 @@ class SessionReading:
             raise UserError("the session has not begun: use it inside `async with`")
         return self._runtime
 
+    @property
+    def begun(self) -> bool:
+        """Whether ``async with`` has been entered; stays true after the end."""
+        return self._runtime is not None
+
     # -- events -----------------------------------------------------------------------------------------------------------
 
     def __aiter__(self) -> EventStream:

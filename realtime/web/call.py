@@ -169,7 +169,8 @@ class Call:
             async with Deadline(self._clock, self._clock.now() + _BEGIN_SECONDS):
                 if self._recording is not None:
                     self.session.record(self._recording)
-                await self.session.__aenter__()
+                if not self.session.begun:  # an application may have begun it, to listen from its first event on
+                    await self.session.__aenter__()
             self._begun.set_result(None)
             events = aiter(self.session)
             self.spawn(self._pump(events))

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from realtime.errors import RealtimeError, UserError
 from realtime.pipelines.clock import Clock
+from realtime.pipelines.setup import check_type
 from realtime.session import RealtimeSession
 from realtime.web.call import Call
 from realtime.web.errors import CallRefused
-from realtime.web.ice import IceServers, resolve_ice_servers
+from realtime.web.ice import IceServer, IceServers, resolve_ice_servers
 from realtime.web.options import CallRequest, SessionFactory, WebLimits
 
 __all__ = ["Calls"]
@@ -80,8 +81,8 @@ class Calls(Mapping[str, Call]):
             raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
         self._beginning += 1
         try:
+            servers = await self._find_servers(request)
             session = await self._make(request)
-            servers = await resolve_ice_servers(self._ice_servers, request.address)
             call = Call(
                 session,
                 request,
@@ -99,10 +100,19 @@ class Calls(Mapping[str, Call]):
         await call.begin()
         return call
 
+    async def _find_servers(self, request: CallRequest) -> tuple[IceServer, ...]:
+        try:
+            return await resolve_ice_servers(self._ice_servers, request.address)
+        except Exception as error:
+            logger.exception("the STUN and TURN servers could not be found out")
+            raise CallRefused("session_failed", "the STUN and TURN servers could not be found out") from error
+
     async def _make(self, request: CallRequest) -> RealtimeSession:
         try:
             made = self._factory(request)
-            return await made if inspect.isawaitable(made) else made
+            session = await made if inspect.isawaitable(made) else made
+            check_type("session_factory", session, RealtimeSession, "a function that gives a RealtimeSession")
+            return session
         except CallRefused:
             raise
         except UserError as error:

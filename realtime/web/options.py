@@ -30,7 +30,7 @@ class CallRequest:
 
 
 SessionFactory = Callable[[CallRequest], RealtimeSession | Awaitable[RealtimeSession]]
-"""Makes the session of one call, not begun yet. To refuse a call, raise a `UserError`: its text is told to the caller."""
+"""Makes the session of one call, begun or not; the call ends it. To refuse a call, raise a `UserError`: its text is told to the caller."""
 
 TokenCheck = str | Callable[[str], str | Awaitable[str | None] | None]
 """The one token that opens a call, or a function that is given what the caller sent and returns who that is, None to refuse."""

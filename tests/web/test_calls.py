@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from realtime import RealtimeSession
+from realtime.errors import SessionClosed
 from realtime.testing import ManualClock
 from realtime.web import CallRequest, WebLimits
 from realtime.web.calls import Calls
@@ -153,7 +154,7 @@ async def test_a_session_that_does_not_begin_in_time_is_given_up(make_calls, clo
     with pytest.raises(CallRefused, match="did not answer within 90 s"):
         await opening
     async with asyncio.timeout(60):
-        while len(calls):
+        while len(calls):  # noqa: ASYNC110  (nothing tells of it)
             await asyncio.sleep(0)
 
 
@@ -172,8 +173,39 @@ async def test_a_caller_that_gives_up_while_its_session_begins_leaves_nothing(ma
     with pytest.raises(asyncio.CancelledError):
         await opening
     async with asyncio.timeout(60):
-        while len(calls):
+        while len(calls):  # noqa: ASYNC110  (nothing tells of it)
             await asyncio.sleep(0)
+
+
+async def test_a_session_that_has_begun_is_taken_as_it_is_and_ended_with_its_call(make_calls, make_session):
+    async def factory(request):
+        return await make_session().__aenter__()
+
+    calls = make_calls(factory)
+    call = await open_call(calls)
+    await call.session.send("Hello.")
+    await call.aclose()
+    assert call.session.begun
+    with pytest.raises(SessionClosed):
+        await call.session.send("Hello?")
+
+
+@pytest.mark.parametrize("wrong", [lambda _: None, lambda _: 1 / 0])
+async def test_a_factory_that_gives_no_session_refuses_the_call(make_calls, wrong):
+    calls = make_calls(wrong)
+    with pytest.raises(CallRefused):
+        await open_call(calls)
+    assert len(calls) == 0
+
+
+async def test_servers_that_cannot_be_found_out_refuse_the_call(make_session, clock):
+    async def fail():
+        raise ConnectionError("no provider")
+
+    calls = Calls(make_session, ice_servers=fail, limits=WebLimits(), clock=clock)
+    with pytest.raises(CallRefused, match="STUN and TURN"):
+        await calls.open(CallRequest(address="192.0.2.1"), base_path="")
+    assert len(calls) == 0
 
 
 async def test_several_calls_at_once_know_nothing_of_each_other(make_calls):
