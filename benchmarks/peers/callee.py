@@ -43,7 +43,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def only_loopback() -> None:
     """Use 127.0.0.1 and nothing else."""
-    aioice.ice.get_host_addresses = lambda *_: ["127.0.0.1"]
+    aioice.ice.get_host_addresses = lambda **_: ["127.0.0.1"]
 
 
 async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) -> None:
