@@ -46,9 +46,9 @@ export class Level {
   }
 }
 
-/** −60 to 0 dB as 0 to 1: what an ear makes of it. */
+/** −50 to −2 dB as 0 to 1: what an ear makes of it. */
 export function loudness(amplitude) {
-  return amplitude <= 0.001 ? 0 : Math.min(1, 1 + Math.log10(amplitude) / 3);
+  return amplitude <= 0.003 ? 0 : Math.min(1, Math.max(0, (20 * Math.log10(amplitude) + 50) / 48));
 }
 
 /** Two voices along a line of time: yours above it, the reply below it. */
