@@ -110,18 +110,23 @@ class LlmServer:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Take no more clients, let replies under way end (for `drain_seconds`), close what is left, and stop."""
-        server, self._server = self._server, None
-        if server is None:
+        """Take no more clients, let replies under way end (for `drain_seconds`), close what is left, and stop.
+
+        Until replies have ended, clients that come are told so, and `/healthz` says so: whoever sends clients here sends them
+        elsewhere.
+        """
+        server = self._server
+        if server is None or self._draining:
             return
         self._draining = True
-        server.close(close_connections=False)
         try:
             async with asyncio.timeout(self._settings.drain_seconds):
                 for session in list(self._sessions.values()):
                     await session.drain()
         except TimeoutError:
             _log.warning("replies were cut: they took longer than %g s to end", self._settings.drain_seconds)
+        self._server = None
+        server.close(close_connections=False)
         closing = [
             asyncio.get_running_loop().create_task(connection.close(CloseCode.GOING_AWAY, "the server is ending"))
             for connection in server.connections

@@ -145,6 +145,36 @@ async def test_its_faults_fail_one_response_and_the_call_goes_on(answer: Answer,
         assert (await reply(client))["output"][0]["content"][0]["transcript"] == "Better."
 
 
+def forever(piece: bytes) -> Answer:
+    """Answers with a stream that has no end."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        while True:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("piece", "codes"),
+    [(event(content="la "), {"response_too_large"}), (b": still here\n\n", {"response_too_large", "timeout"})],
+    ids=["words", "signs of life"],
+)
+async def test_a_stream_that_never_ends_is_ended(piece: bytes, codes: set[str]) -> None:
+    options = ChatOptions(idle_timeout_seconds=60.0, answer_timeout_seconds=2.0, max_response_bytes=50_000)
+    async with calling(forever(piece), says("Better."), options=options) as (client, endpoint):
+        await client.type("Go.")
+        response = await reply(client)
+        assert response["status"] == "failed"
+        assert response["status_details"]["error"]["code"] in codes
+        async with asyncio.timeout(20):
+            await endpoint.gone.wait()
+        assert (await reply(client))["output"][0]["content"][0]["transcript"] == "Better."
+
+
 async def test_an_endpoint_that_is_not_there_fails_the_response() -> None:
     async with Endpoint() as endpoint:
         url = endpoint.url

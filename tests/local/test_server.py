@@ -222,8 +222,12 @@ async def test_at_its_end_the_server_lets_replies_end_and_takes_no_more() -> Non
             await receive(client, "response.created")
             closing = asyncio.create_task(server.aclose())
             await until(lambda: server._draining)
-            with pytest.raises(OSError):
-                await connect(url)
+            async with connect(url) as late:
+                error = (await receive(late, "error"))["error"]
+                assert (error["code"], error["message"]) == ("server_busy", "The server is ending. Try again later.")
+            status, body = await fetch(f"http://127.0.0.1:{server.port}/healthz")
+            assert (status, json.loads(body)["status"]) == (503, "draining")
+            await server.aclose()  # a second time does nothing
             gate.set()
             assert (await receive(client, "response.done"))["response"]["status"] == "completed"
             with pytest.raises(ConnectionClosed) as closed:
@@ -231,6 +235,8 @@ async def test_at_its_end_the_server_lets_replies_end_and_takes_no_more() -> Non
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1001
             await closing
+        with pytest.raises(OSError):
+            await connect(url)
     assert responder.ended
 
 

@@ -467,3 +467,13 @@ async def test_a_session_that_is_closed_leaves_nothing_running() -> None:
         assert client.session.is_busy
     assert responder.closed == 1
     assert json.dumps(client.events)
+
+
+async def test_every_step_of_a_turn_is_measured() -> None:
+    """Issue of the local LLM: end of speech → transcript → first token → first audio, as Prometheus text."""
+    async with Client(make_parts()) as client:
+        await client.append(loud(500) + quiet(400))
+        assert client.last("response.done")["response"]["status"] == "completed"
+        text = client.metrics.text({})
+    for step in ("transcript", "token", "audio"):
+        assert f"realtime_llm_{step}_seconds_count 1\n" in text
