@@ -307,8 +307,7 @@ class TrackIntake:
     def _estimate(self, packet: Any, arrival_ms: int) -> None:
         """Keep the estimate of what the path carries, by frames rather than by packets: a fifth of the work."""
         self._frame_bytes += len(packet.payload) + packet.padding_size
-        sent_at = packet.extensions.abs_send_time
-        if not packet.marker or sent_at is None:
+        if not packet.marker or (sent_at := packet.extensions.abs_send_time) is None:
             return
         size, self._frame_bytes = self._frame_bytes, 0
         estimate = self._estimator.add(

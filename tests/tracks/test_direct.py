@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import av
@@ -18,6 +19,7 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtcrtpsender import RTCRtpSender
 
 from realtime.testing.loopback import connect, make_peer
+from realtime.tracks import aiortc_internals
 from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import attach_peer
 from realtime.tracks.picture_decoder import UndecodedFrame
@@ -276,6 +278,52 @@ async def test_pictures_go_on_through_loss_and_turns(call, codec):
     await call.until(has_seen_both, looker.changed)
     times = [picture.pts for picture in looker.pictures]
     assert times == sorted(set(times))
+
+
+@pytest.mark.parametrize("codec", ["VP8", "H264"])
+async def test_what_was_lost_is_asked_for_and_sent_again(call, codec):
+    """NACK and RTX (RFC 4585, RFC 4588): where every frame is wanted, none is missing."""
+    intake = await call.open(Camera(), codec)
+    looker = Looker(0)
+    media: list[int] = []
+
+    def lose(index: int, packet: Any) -> list[Any]:
+        media.append(packet.ssrc)
+        return [] if index % 13 == 0 and packet.ssrc == media[0] else [packet]
+
+    on_the_way(intake, lose)
+    call.read(intake, lambda intake: intake.look(looker, decodes_all=True))
+    await call.until(lambda: len(looker.pictures) >= 80, looker.changed)
+    times = [picture.pts for picture in looker.pictures]
+    assert {b - a for a, b in pairwise(times)} <= {2_999, 3_000, 3_001}
+    assert len(set(media)) == 2
+    assert intake.video is not None
+    assert intake.video.faults == 0
+
+
+async def test_without_the_short_way_all_is_the_same(call, monkeypatch):
+    """An aiortc whose transport differs: packets come by its own way."""
+    monkeypatch.setattr(aiortc_internals, "_short_way", lambda _: None)
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    assert intake.voice_statistics().concealed_ms == 0
+
+
+async def test_a_forged_packet_is_not_taken(call):
+    """Without the key nobody speaks: a packet in the clear, of a stream that is known."""
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: len(call.heard) > RATE)
+    (source,) = call.receiver.getReceivers()[0].getSynchronizationSources()
+    connection = call.receiver.getReceivers()[0].transport.transport._connection
+    payload_type = call.receiver.getTransceivers()[0]._codecs[0].payloadType
+    header = bytes([0x80, payload_type]) + bytes(6) + source.source.to_bytes(4, "big")
+    before = intake.packets
+    for forged in (header + bytes(40), header[:11], header, b"\x9f" + header[1:] + bytes(3)):
+        connection.data_received(forged, 1)
+    assert intake.packets == before
+    await call.until(lambda: intake.packets > before + 5)
 
 
 async def test_the_sender_is_told_the_truth_about_loss(call):
