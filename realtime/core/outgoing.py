@@ -29,9 +29,10 @@ _MOST_UNPLACED = 32
 class _Waiting:
     """One message without a place."""
 
-    __slots__ = ("command", "keep_reason", "kept", "message", "was_sent")
+    __slots__ = ("command", "keep_reason", "kept", "message", "tokens", "was_sent")
 
-    def __init__(self, message: ChatMessage, command: CreateItem, keep_reason: KeepReason | None) -> None:
+    def __init__(self, message: ChatMessage, command: CreateItem, keep_reason: KeepReason | None, tokens: int) -> None:
+        self.tokens = tokens
         self.message = message
         self.command = command
         self.keep_reason: KeepReason | None = keep_reason
@@ -75,9 +76,13 @@ class Outgoing:
         """Bytes of pictures that were given to the link and have no place yet."""
         self.unsent_pictures = 0
         """Pictures that wait for the socket."""
+        self.tokens = 0
+        """What costs in the window and has no place in it yet."""
 
     def _wait(self, message: ChatMessage, command: CreateItem, reason: KeepReason | None) -> None:
-        self._waiting[message.message_id] = _Waiting(message, command, reason)
+        tokens = self._tokens_of(message)
+        self._waiting[message.message_id] = _Waiting(message, command, reason, tokens)
+        self.tokens += tokens
         self.picture_bytes += sum(image.byte_length for image in message.images)
         self.unsent_pictures += len(message.images)
 
@@ -85,6 +90,7 @@ class Outgoing:
         waiting = self._waiting.pop(item_id, None)
         self._sent_frames.pop(item_id, None)
         if waiting is not None:
+            self.tokens -= waiting.tokens
             self.picture_bytes -= sum(image.byte_length for image in waiting.message.images)
             if not waiting.was_sent:
                 self.unsent_pictures -= len(waiting.message.images)
@@ -227,6 +233,9 @@ class Outgoing:
         if not waiting.was_sent:
             self.unsent_pictures -= len(images)
         waiting.message = waiting.kept = replace(waiting.message, images=())
+        self.tokens -= waiting.tokens
+        waiting.tokens = self._tokens_of(waiting.message)
+        self.tokens += waiting.tokens
         reason = "the model that took over takes no pictures (supports_image_input)"
         self._effects.emit(InputRejected(message_id=item_id, reason=reason))
         if waiting.message.is_empty:

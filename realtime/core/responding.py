@@ -257,7 +257,7 @@ class Responding:
             self._give_up("incomplete")
         if parts.slot.is_busy:
             return
-        parts.trimming.apply()
+        parts.trimming.apply(coming=parts.outgoing.tokens)
         wish = parts.slot.take()
         if wish is None:
             return

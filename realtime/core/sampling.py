@@ -155,7 +155,8 @@ class FrameSampler:
             return self._keep(source, facts, "first") if period_ms else self._hold_or_skip(source, facts)
         if period_ms is None or not self._is_due(source, facts.pts_ms, period_ms):
             return self._hold_or_skip(source, facts)
-        changed = thumb_difference(facts.thumbprint, source.thumb) >= self._sampling.min_change
+        least = self._sampling.min_change
+        changed = not least or thumb_difference(facts.thumbprint, source.thumb) >= least
         if changed:
             return self._keep(source, facts, "schedule")
         if facts.captured_at - source.kept_at >= self._sampling.max_gap_seconds:

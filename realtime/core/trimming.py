@@ -48,6 +48,7 @@ class Trimming:
         """Reported tokens for each of our own (W6)."""
         self.reported_tokens: int | None = None
         """What the provider said of the last response's input."""
+        self._coming = 0
         self._basis = 0
         self._digesting: tuple[ContextEntry, ...] = ()
         self._summary_failed_at: int | None = None
@@ -91,8 +92,13 @@ class Trimming:
         self.reported_tokens = input_tokens
         self.scale = min(20.0, max(1.0, input_tokens / max(1, self.own_tokens + self._ledger.gone_tokens)))
 
-    def apply(self) -> None:
-        """Bring the context, and with it the provider's conversation, inside the window."""
+    def apply(self, *, coming: int = 0) -> None:
+        """Bring the context, and with it the provider's conversation, inside the window.
+
+        Args:
+            coming: Tokens of what was sent and has no place yet: a reply that is asked for now is made from it, too.
+        """
+        self._coming = coming
         self._delete_gone()
         if self._digesting:
             return
@@ -105,9 +111,10 @@ class Trimming:
     def _felt_scale(self) -> float:
         """What our count is multiplied by, so that the window has room for what only the provider has."""
         limit = self._window.max_tokens
-        if not limit or not self._ledger.gone_tokens or not self._capabilities.supports_item_deletion:
+        besides = self._coming + (self._ledger.gone_tokens if self._capabilities.supports_item_deletion else 0)
+        if not limit or not besides:
             return self.scale
-        return limit / max(1.0, limit / self.scale - self._ledger.gone_tokens)
+        return limit / max(1.0, limit / self.scale - besides)
 
     def _may_summarize(self) -> bool:
         return self._window.summary_llm is not None and self._summary_failed_at != self._history.revision
@@ -147,7 +154,7 @@ class Trimming:
     def _is_too_much(self) -> bool:
         """Whether the provider's conversation is over the window."""
         tokens, items = self._window.max_tokens, self._window.max_context_items
-        if tokens is not None and (self.own_tokens + self._ledger.gone_tokens) * self.scale > tokens:
+        if tokens is not None and (self.own_tokens + self._ledger.gone_tokens + self._coming) * self.scale > tokens:
             return True
         return items is not None and len(self._context) + self._ledger.gone_count > items
 

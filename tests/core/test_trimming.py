@@ -269,3 +269,17 @@ def test_usage_that_counts_only_what_was_added_tells_nothing_of_the_window(make_
     rig.start_reply("r1", "a1")
     rig.feed(said.ResponseEnded(response_id="r1", usage=said.TokenUsage(input_tokens=5_000, total_tokens=5_000)))
     assert rig.machine.statistics().tokens.scale == 1.0
+
+
+def test_what_is_asked_counts_before_it_has_its_place(make_rig):
+    """W5: a reply is made from the question that was just sent, too; what must go for it goes before it is asked for."""
+    rig = make_rig(window=ContextWindow(max_tokens=200, keep_recent_turns=1))
+    talk(rig, 3)
+    kept = rig.machine.statistics().tokens.own
+    rig.machine.send([" ".join(["word"] * 120)], respond=True, now=rig.now)
+    rig.drain()
+    commands = rig.pull()
+    asked = next(at for at, command in enumerate(commands) if isinstance(command, do.CreateResponse))
+    gone = [command for command in commands[:asked] if isinstance(command, do.DeleteItem)]
+    assert gone
+    assert rig.machine.statistics().tokens.own < kept
