@@ -36,6 +36,7 @@ from realtime.media.options import DEFAULT_REALTIME_ENCODE_OPTIONS, EncodeOption
 from realtime.models import resolve
 from realtime.models.base import RealtimeModel
 from realtime.pipelines.clock import Clock
+from realtime.pipelines.pictures import PictureFetcher
 from realtime.pipelines.runtime import SessionRuntime
 from realtime.pipelines.session_acts import SessionActs
 from realtime.pipelines.setup import (
@@ -102,6 +103,7 @@ class RealtimeSession(SessionActs):
         sampling: FrameSampling | None = None,
         encode_options: EncodeOptions = DEFAULT_REALTIME_ENCODE_OPTIONS,
         image_detail: Literal["auto", "low", "high"] = "auto",
+        download: bool = True,
         turn_detection: TurnDetection | None = None,
         transcription: str = "auto",
         output: Literal["audio", "text"] = "audio",
@@ -136,6 +138,8 @@ class RealtimeSession(SessionActs):
             sampling: Which frames the model is shown.
             encode_options: What a shown frame becomes.
             image_detail: `detail` of shown frames.
+            download: Fetch pictures that are given by address, since models take data: over https, from the public
+                internet, up to 10 MB and 10 s each; False: refuse them.
             turn_detection: Who decides when the user has finished; None: the model's default.
             transcription: ``auto``, ``off``, or the name of a transcription model.
             output: Whether the model speaks (``audio``) or writes (``text``).
@@ -189,6 +193,9 @@ class RealtimeSession(SessionActs):
         capabilities = self._model.capabilities
         check_abilities(capabilities, settings)
         check_seed(start.messages(), capabilities)
+        check_type("download", download, bool, "True or False")
+        self._pictures = PictureFetcher(enabled=download)
+        self._pictures.check(image for message in start.messages() for image in message.images)
         super().__init__(context=start, basis=basis, capabilities=capabilities, settings=settings, clock=clock)
         self._encode_options = encode_options
         self._recording: Path | None = None
@@ -201,13 +208,17 @@ class RealtimeSession(SessionActs):
         Raises:
             ModelError: The provider refused.
             LinkLost: It could not be reached.
-            UserError: The session was begun before, or its context belongs to another one.
+            UserError: The session was begun before, its context belongs to another one, or a picture of it that is given
+                by address is not to be had.
             SessionClosed: It was closed meanwhile.
         """
         if self._closed:
             raise SessionClosed("this session has ended; make another one")
         if self._runtime is not None:
             raise UserError("a session begins once; make another one")
+        await self._pictures.embed_context(self._context)
+        if self._closed:
+            raise SessionClosed("the session was closed while it was beginning")
         self._runtime = runtime = SessionRuntime(
             self._settings,
             self._model,
@@ -215,6 +226,7 @@ class RealtimeSession(SessionActs):
             clock=self._clock,
             encode_options=self._encode_options,
             make_context=self._make_tool_context,
+            pictures=self._pictures,
         )
         for agent_id, tools in self._tools.items():
             runtime.tools.use(agent_id, tools)

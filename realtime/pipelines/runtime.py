@@ -42,6 +42,7 @@ from realtime.pipelines.closing import innermost, within
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
 from realtime.pipelines.media import MediaSources
+from realtime.pipelines.pictures import PictureFetcher
 from realtime.pipelines.record import Opening, Recorder, SessionIds
 from realtime.pipelines.reply import ReplyPlayer
 from realtime.pipelines.statistics import MemoryLedger, SessionStatistics
@@ -78,6 +79,7 @@ class SessionRuntime:
         clock: Clock,
         encode_options: EncodeOptions,
         make_context: Callable[[RunTool], CallContext],
+        pictures: PictureFetcher,
     ) -> None:
         """Put the pipelines together; nothing runs yet.
 
@@ -88,6 +90,7 @@ class SessionRuntime:
             clock: What everything keeps time by.
             encode_options: What a shown frame becomes.
             make_context: Makes what is injected into a tool call.
+            pictures: Fetches pictures that are given by address.
 
         Raises:
             UserError: The context belongs to another session.
@@ -107,6 +110,7 @@ class SessionRuntime:
         self._encoder = PictureEncoder(
             encode_options, detail=settings.image_detail, max_image_bytes=capabilities.max_image_bytes
         )
+        self.pictures = pictures
         self._ending = asyncio.Event()
         self._released = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
@@ -132,7 +136,12 @@ class SessionRuntime:
         )
         self.media = MediaSources(self.driver, self.audio, self.video, decodes_all=settings.sampling.decode == "all")
         self.tools = ToolRunner(
-            report=self._report_tool, make_context=make_context, pool=tool_pool, clock=clock, spawn=self.spawn_tool
+            report=self._report_tool,
+            make_context=make_context,
+            pool=tool_pool,
+            clock=clock,
+            spawn=self.spawn_tool,
+            pictures=self.pictures,
         )
         self._summaries = SummaryRunner(
             settings.window.summary_llm,

@@ -51,12 +51,15 @@ class SessionActs(SessionTracks):
 
         Raises:
             ArgumentError: It is empty, or something else.
-            UserError: The model cannot be given it, such as a picture; nothing was sent.
+            UserError: The model cannot be given it, such as a picture, or a picture by address is not to be had; nothing
+                was sent.
+            LinkLost: A picture by address could not be reached; nothing was sent.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
         parts = await as_parts(content, runtime.encode)
         check_parts(parts, self.capabilities)
+        parts = await runtime.pictures.embed(parts)
         asks = any(isinstance(part, str) for part in parts) if respond is None else bool(respond)
         if asks:
             self._replies.expect(runtime.driver.machine)
@@ -92,7 +95,8 @@ class SessionActs(SessionTracks):
 
         Raises:
             ArgumentError: It is no picture, or the source has no name.
-            UserError: The model takes no pictures.
+            UserError: The model takes no pictures, or one by address is not to be had.
+            LinkLost: A picture by address could not be reached.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
@@ -100,6 +104,7 @@ class SessionActs(SessionTracks):
             raise ArgumentError("source", source, "a name that is not empty")
         check_ability(self.capabilities, "supports_image_input", "takes no pictures")
         image = frame if isinstance(frame, ImageContent) else await runtime.encode(frame)
+        (image,) = await runtime.pictures.embed([image])
         ids = runtime.driver.step(lambda machine, now: machine.send([image], respond=False, source=source, now=now))
         return ids[0]
 

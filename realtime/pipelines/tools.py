@@ -11,12 +11,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import CancelTool, RunTool
-from realtime.errors import BusyError
+from realtime.errors import BusyError, LinkLost, UserError
 from realtime.pipelines.clock import Clock, Timer
+from realtime.pipelines.pictures import PictureFetcher, has_addresses
 from realtime.pipelines.tool import BadArgumentsError, CallContext, Tool
 from realtime.pipelines.tool_result import ToolResult, describe_error, make_result
 from realtime.pipelines.worker import WorkerPool
@@ -69,6 +71,7 @@ class ToolRunner:
         pool: WorkerPool,
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        pictures: PictureFetcher | None = None,
     ) -> None:
         """Start without tools.
 
@@ -78,12 +81,14 @@ class ToolRunner:
             pool: Where synchronous tools run.
             clock: For timeouts.
             spawn: Starts a task that belongs to the session.
+            pictures: Fetches pictures that a tool gives by address.
         """
         self._report = report
         self._make_context = make_context
         self._pool = pool
         self._clock = clock
         self._spawn = spawn
+        self._pictures = pictures or PictureFetcher()
         self._tools: dict[str, Mapping[str, Tool]] = {}
         self._calls: dict[str, _Call] = {}
 
@@ -182,7 +187,14 @@ class ToolRunner:
     async def _make_result(self, value: Any) -> ToolResult:
         if value is None or isinstance(value, (str, bool, int, float)):
             return make_result(value)
-        return await self._pool.run(make_result, value)
+        result = await self._pool.run(make_result, value)
+        if not has_addresses(result.images):
+            return result
+        try:
+            return replace(result, images=tuple(await self._pictures.embed(result.images)))
+        except (UserError, LinkLost) as error:  # the tool has done its work: what it says stays
+            held = tuple(image for image in result.images if image.is_embedded)
+            return replace(result, images=held, output=f"{result.output} [{error}]", error=error)
 
     def _expire(self, call: _Call) -> None:
         if call.answered:

@@ -125,35 +125,32 @@ class Fetch:
 
     def _ask(self, parts: SplitResult) -> HTTPResponse:
         host, port = parts.hostname or "", parts.port or 443
-        plain = self._connect(parts, host, port)
-        self._socket = plain
+        self._socket = plain = self._connect(parts, host, port)
         try:
+            plain.settimeout(self._patience())
             tls = self._tls or ssl.create_default_context()
-            self._socket = secured = tls.wrap_socket(plain, server_hostname=host)
+            self._socket = secured = tls.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+            secured.do_handshake()
+            return self._request(secured, parts)
         except BaseException:
+            self._socket.close()
             plain.close()
             raise
-        connection = HTTPConnection(host, port)
-        connection.sock = secured
+
+    def _request(self, secured: socket.socket, parts: SplitResult) -> HTTPResponse:
         secured.settimeout(self._patience())
+        connection = HTTPConnection(parts.hostname or "", parts.port or 443)
+        connection.sock = secured
         path = parts.path or "/"
-        target = f"{path}?{parts.query}" if parts.query else path
-        try:
-            connection.request(
-                "GET",
-                target,
-                headers={
-                    "Host": parts.netloc,
-                    "Accept": "image/*",
-                    "Accept-Encoding": "identity",
-                    "User-Agent": "realtime-session",
-                    "Connection": "close",
-                },
-            )
-            return connection.getresponse()
-        except BaseException:
-            secured.close()
-            raise
+        headers = {
+            "Host": parts.netloc,
+            "Accept": "image/*",
+            "Accept-Encoding": "identity",
+            "User-Agent": "realtime-session",
+            "Connection": "close",
+        }
+        connection.request("GET", f"{path}?{parts.query}" if parts.query else path, headers=headers)
+        return connection.getresponse()
 
     def _connect(self, parts: SplitResult, host: str, port: int) -> socket.socket:
         """Connect to an address that was looked at. All of a name's must be public, or none is tried."""
