@@ -90,6 +90,12 @@ class NullModel(RealtimeModel):
 
         return speak
 
+    def reply(self, pcm: bytes) -> None:
+        """Say something, whole."""
+        self._replies += 1
+        name = f"reply_{self._replies}"
+        self._say(openai_script.spoken_reply(f"resp_{name}", name, "Yes.", pcm))
+
     def _say(self, events: list[Any]) -> None:
         for event in events:
             self._line.put_nowait(json.dumps(event))
