@@ -130,7 +130,7 @@ def read_wav(data: bytes | bytearray | memoryview) -> tuple[bytes, int, int]:
 
     Understands 8, 16, 24 and 32-bit integers and 32-bit floats (also as WAVE_FORMAT_EXTENSIBLE), and reduces all to
     16 bit. A ``data`` chunk whose size was never filled in (0 or 0xFFFFFFFF, as streamed files have) or that is cut off
-    gives what is there. Chunks that are not needed are skipped.
+    gives what is there; one that is empty, with other chunks behind it, is empty. Chunks that are not needed are skipped.
 
     Returns:
         ``(pcm, rate_hz, channels)``; `pcm` is interleaved, whole samples.
@@ -154,12 +154,25 @@ def read_wav(data: bytes | bytearray | memoryview) -> tuple[bytes, int, int]:
         elif name == b"data":
             if layout is None:
                 raise ArgumentError("data", "a data chunk before any fmt chunk", "a WAV file with its format first")
-            if size == 0:
+            if size == 0 and not _is_chunks(view[at + 8 :]):
                 body = view[at + 8 :]
             encoding, channels, rate_hz, bits = layout
             return _to_pcm16(body, encoding, bits, channels), rate_hz, channels
         at += 8 + size + (size & 1)
     raise ArgumentError("data", f"{len(view)} bytes without a data chunk", "a WAV file with samples")
+
+
+def _is_chunks(rest: memoryview) -> bool:
+    """Whether these bytes are whole chunks, one after another to the end, and not sound of unknown length."""
+    at = 0
+    for _ in range(_MAX_CHUNKS):
+        if at + 8 > len(rest):
+            break
+        if not all(0x20 <= letter < 0x7F for letter in rest[at : at + 4]):
+            return False
+        size = int.from_bytes(rest[at + 4 : at + 8], "little")
+        at += 8 + size + (size & 1)
+    return at >= 8 and at in (len(rest), len(rest) + 1)  # the last chunk's padding may be missing
 
 
 def _read_format(body: memoryview) -> tuple[int, int, int, int]:

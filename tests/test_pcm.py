@@ -145,6 +145,16 @@ def test_a_streamed_or_cut_off_file_gives_what_is_there(data_size):
     assert read_wav(_wav(_fmt(1, 16), PCM, data_size=data_size))[0] == PCM
 
 
+@pytest.mark.parametrize(
+    "behind", [b"LIST\x04\x00\x00\x00INFO", b"id3 \x03\x00\x00\x00abc\x00", b"id3 \x03\x00\x00\x00abc"]
+)
+def test_an_empty_recording_with_other_chunks_behind_it_is_empty(behind):
+    """What follows is a title or a comment, not sound of unknown length."""
+    empty = wav_bytes(b"", 24_000)
+    assert read_wav(empty + behind) == (b"", 24_000, 1)
+    assert read_wav(empty + PCM) == (PCM, 24_000, 1)
+
+
 def test_a_sample_cut_in_two_at_the_end_is_left_out():
     assert read_wav(_wav(_fmt(1, 16), PCM[:-1], data_size=len(PCM)))[0] == PCM[:-2]
 
