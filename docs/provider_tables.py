@@ -83,7 +83,7 @@ def settings_table() -> str:
             if not said:
                 meanings[name] = text
             elif text not in said:
-                meanings[name] = f"{said} {provider}: {text[0].lower()}{text[1:]}"
+                meanings[name] = f"{said} {provider}: {text if text[1].isupper() else text[0].lower() + text[1:]}"
     lines = [f"| | {' | '.join(_SETTINGS)} | |", f"| --- |{' --- |' * len(_SETTINGS)} --- |"]
     for name, text in meanings.items():
         has = ["yes" if name in kind.__annotations__ else "" for kind in _SETTINGS.values()]
