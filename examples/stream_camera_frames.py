@@ -41,7 +41,7 @@ async def stream(model: str, frames: int, keep: int) -> None:
             assert kept <= keep, f"{kept} pictures are in the context"
         await session.send("What does the sign say?")
         reply = await session.wait_for_reply()
-        print(f"model: {' '.join(message.content for message in reply.messages)}")
+        print(f"model: {reply.text}")
         kept = sum(bool(message.images) for message in session.all_messages())
         print(f"{frames} pictures sent, {kept} kept, {session.context.estimated_tokens()} tokens in the context")
         await session.aclose()

@@ -24,7 +24,7 @@ async def converse(model: str, sentences: list[str], max_tokens: int) -> None:
             print(f"you:   {sentence}")
             await session.send(sentence)
             reply = await session.wait_for_reply()
-            print(f"model: {' '.join(message.content for message in reply.messages)}")
+            print(f"model: {reply.text}")
             print(f"       ({session.context.estimated_tokens()} of {max_tokens} tokens in the context)")
         await session.aclose()
         await watching

@@ -222,6 +222,12 @@ class TurnCompleted:
     latency: TurnLatency
     """How long its steps took."""
 
+    @property
+    def text(self) -> str:
+        """What the model said in it, without tool calls and results; of a cut reply, what was heard."""
+        said = (message.content for message in self.messages if message.role is ChatRole.ASSISTANT)
+        return " ".join(words for words in said if words)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:

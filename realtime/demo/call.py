@@ -23,7 +23,7 @@ from realtime.demo.media import MediaFile, open_media, read_pictures, read_sound
 from realtime.demo.options import DemoOptions
 from realtime.demo.scene import SCENE_OBJECTION, SCENE_QUESTIONS, spoken, street
 from realtime.demo.screen import Screen
-from realtime.errors import BusyError, RealtimeError, SessionClosed
+from realtime.errors import BusyError, LinkLost, ModelError, RealtimeError, SessionClosed
 from realtime.pipelines.clock import SystemClock
 from realtime.pipelines.worker import WorkerPool
 from realtime.session import RealtimeSession
@@ -33,14 +33,14 @@ from realtime.testing.peer import SyntheticPeer
 
 __all__ = ["CallResult", "run_call"]
 
-_LAST_REPLY_SECONDS = 6.0
-"""How long the call waits for the last reply once the media is over."""
-_REPLY_SECONDS = 15.0
-"""How long the next spoken file waits for the reply to the one before."""
+_LAST_REPLY_SECONDS = 20.0
+"""How long the call waits at most for the end of the last reply once the media is over; a quick model takes 3 s."""
+_REPLY_SECONDS = 60.0
+"""How long the next spoken file waits at most for the end of the reply to the one before."""
 _LISTEN_SECONDS = 1.2
 """How long the scene's user listens before speaking into the reply."""
-_NOTICE_SECONDS = 1.0
-"""Speech that nobody has noticed after this long was none."""
+_NOTICE_SECONDS = 5.0
+"""Speech that nobody has noticed this long after its end was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +120,7 @@ class _Call:
         self._shelf = Shelf()
         self._happened = asyncio.Event()
         self._failed: BaseException | None = None
+        self._starts_before = -1  # of the sound that was played last, how often the user had begun to speak before it
         self._begun = False
         pictures = list(script.pictures)
         self._user = SyntheticPeer(camera=bool(pictures), picture=pictures or "gray", clock=self._clock)
@@ -193,11 +194,11 @@ class _Call:
         for number, sound in enumerate(self._script.sounds):
             if number:
                 await self._pause()
-            await self._user.say(sound)
+            await self._say(sound)
         if self._script.objection is not None:
             await self._until(lambda log: "model" in log.speaking, _REPLY_SECONDS)
             await self._clock.sleep_until(self._clock.now() + _LISTEN_SECONDS)
-            await self._user.say(self._script.objection)
+            await self._say(self._script.objection)
         if self._options.text and self._script.sounds:
             await self._until_quiet(_REPLY_SECONDS)
         try:
@@ -205,11 +206,16 @@ class _Call:
                 self._show([self._log.note(f"typed “{text}”", self._clock.now())])
                 await self._session.send(text)
                 await self._session.wait_for_reply()
-        except SessionClosed:
+        except (SessionClosed, LinkLost, ModelError) as error:  # it ended, or refused: what was held so far is written
+            self._failed = self._failed or (None if isinstance(error, SessionClosed) else error)
             return
         if self._user.camera is not None and self._script.wait_for_pictures:
             await self._user.camera.shown.wait()
         await self._until_quiet(_LAST_REPLY_SECONDS)
+
+    async def _say(self, sound: SoundSource) -> None:
+        self._starts_before = self._log.speech_starts
+        await self._user.say(sound)
 
     async def _pause(self) -> None:
         if self._options.pause_seconds is None:
@@ -219,7 +225,7 @@ class _Call:
 
     async def _until_quiet(self, seconds: float) -> None:
         """Wait until every turn that the user began has been answered and nobody speaks; at most `seconds`."""
-        await self._until(_busy, min(seconds, _NOTICE_SECONDS))
+        await self._until(lambda log: log.speech_starts > self._starts_before, _NOTICE_SECONDS)
         await self._until(lambda log: not _busy(log), seconds)
 
     async def _until(self, holds: Callable[[CallLog], bool], seconds: float) -> None:

@@ -91,6 +91,7 @@ class CallLog:
         skipped: Frames that were due and not kept.
         linked: Whether the model is connected.
         open_turns: Turns of the user's that no reply has answered yet.
+        speech_starts: How often the user has begun to speak.
     """
 
     def __init__(self, begun_at: float) -> None:
@@ -106,6 +107,7 @@ class CallLog:
         self.skipped = 0
         self.linked = True
         self.open_turns = 0
+        self.speech_starts = 0
         self._partial_at: dict[str, float] = {}
 
     def take(self, event: ev.SessionEvent, now: float) -> list[Line]:
@@ -131,6 +133,7 @@ class CallLog:
             case ev.SpeechStarted():
                 self.speaking.add("user")
                 self.open_turns += 1
+                self.speech_starts += 1
                 yield "user", "begins to speak"
             case ev.SpeechStopped():
                 self.speaking.discard("user")

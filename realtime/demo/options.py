@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from realtime.core.settings import AudioRetention, check_count, check_number
+from realtime.errors import ArgumentError
 
 __all__ = ["DEFAULT_INSTRUCTIONS", "DemoOptions"]
 
@@ -56,3 +57,6 @@ class DemoOptions:
         check_number("seconds", self.seconds, above=True, none_is="the end of the media")
         check_number("pause_seconds", self.pause_seconds, none_is="the end of the reply")
         check_count("max_tokens", self.max_tokens, least=1, none_is="no bound")
+        for sentence in self.text:
+            if not sentence.strip():
+                raise ArgumentError("text", sentence, "a sentence to type; not empty")

@@ -8,13 +8,17 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from PIL import Image
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection, serve
 
 from realtime.chat.context import ChatContext
 from realtime.chat.messages import ChatMessage, ChatRole
@@ -122,18 +126,43 @@ def test_the_screen_told_who_spoke_what_was_seen_and_how_long_it_took(demo_call:
     assert "the context at the end:" in demo_call.printed
 
 
-def test_pictures_beyond_the_budget_are_told_and_gone(
-    run_realtime: Callable[..., subprocess.CompletedProcess[str]], llm_url: str, tmp_path: Path
-) -> None:
-    film = write_movie(tmp_path / "film.webm", frames=30, fps=10)
-    done = run_realtime(
-        "demo", "--media", str(film), "--model", llm_url, "--out", str(tmp_path / "record"),
-        "--retain-images-max", "2", "--fps-idle", "3",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    evicted = re.findall(r"budget evicted 1 message \(image_budget\)", done.stdout)
-    kept = re.findall(r"^ *[\d.]+ s  frame ", done.stdout, re.MULTILINE)
-    items: list[Mapping[str, Any]] = json.loads((tmp_path / "record" / "context.json").read_text())["items"]
+def _hang_up_after(count: int, pattern: str, *options: str) -> str:
+    """Run the demo and hang up when it has told something that often, however long that takes; gives what it printed."""
+    command = [sys.executable, "-m", "realtime", "demo", *options]
+    printed = ""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as call:
+        assert call.stdout is not None
+        assert call.stderr is not None
+        for line in call.stdout:
+            printed += line
+            if re.search(pattern, line):
+                count -= 1
+                if count == 0:
+                    call.send_signal(signal.SIGINT)
+        said = call.stderr.read()
+        call.wait(60)
+    assert (call.returncode, said) == (0, "")
+    return printed
+
+
+def test_pictures_beyond_the_budget_are_told_and_gone(llm_url: str, tmp_path: Path) -> None:
+    film, out = write_movie(tmp_path / "film.webm", frames=600, fps=10), tmp_path / "record"
+    command = [
+        "--media",
+        str(film),
+        "--model",
+        llm_url,
+        "--out",
+        str(out),
+        "--retain-images-max",
+        "2",
+        "--fps-idle",
+        "3",
+    ]
+    done = _hang_up_after(5, r"^ *[\d.]+ s  frame ", *command)
+    evicted = re.findall(r"budget evicted 1 message \(image_budget\)", done)
+    kept = re.findall(r"^ *[\d.]+ s  frame ", done, re.MULTILINE)
+    items: list[Mapping[str, Any]] = json.loads((out / "context.json").read_text(encoding="utf-8"))["items"]
     assert len(kept) >= 5
     assert len(evicted) == len(kept) - 2
     assert sum(bool(item.get("images")) for item in items) == 2
@@ -144,21 +173,12 @@ def test_with_no_file_it_speaks_and_shows_a_scene_and_ctrl_c_hangs_up_in_good_or
 ) -> None:
     """The first question of the scene; once its answer was heard, the user hangs up, and the record is written."""
     out = tmp_path / "record"
-    command = [sys.executable, "-m", "realtime", "demo", "--model", llm_url, "--out", str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as call:
-        assert call.stdout is not None
-        assert call.stderr is not None
-        for line in call.stdout:
-            if "was heard to the end" in line:
-                call.send_signal(signal.SIGINT)
-        said = call.stderr.read()
-        call.wait(60)
-    assert (call.returncode, said) == (0, "")
+    printed = _hang_up_after(1, "was heard to the end", "--model", llm_url, "--out", str(out))
     assert {path.name for path in out.iterdir()} == {"context.json", "reply.wav", "call.wav", "frames.png"}
     context = ChatContext.from_dict(json.loads((out / "context.json").read_text(encoding="utf-8")))
     assert "sign" in _spoken(context, ChatRole.USER)[0].content.lower()
     (answer,) = _spoken(context, ChatRole.ASSISTANT)
-    assert {"fresh", "bread"} <= set(words_of(answer.content)), answer.content
+    assert {"fresh", "bread"} <= set(words_of(answer.content)), printed
 
 
 def test_it_hangs_up_when_its_seconds_are_over(
@@ -168,3 +188,35 @@ def test_it_hangs_up_when_its_seconds_are_over(
     assert done.returncode == 0, done.stderr
     assert "0.5 s are over" in done.stdout
     assert (tmp_path / "record" / "frames.png").is_file()
+
+
+def _serve_until_the_quota_is_used_up(connection: ServerConnection) -> None:
+    """A provider that begins the call and ends it by itself, in a way that trying again does not change."""
+    with suppress(ConnectionClosed):
+        connection.send(json.dumps({"type": "session.created", "session": {"id": "sess_1"}}))
+        for message in connection:
+            if json.loads(message)["type"] == "session.update":
+                connection.send(json.dumps({"type": "session.updated", "session": {"id": "sess_1"}}))
+            else:
+                error = {"type": "insufficient_quota", "code": "insufficient_quota", "message": "the quota is used up"}
+                connection.send(json.dumps({"type": "error", "error": error}))
+                connection.close()
+
+
+def test_a_session_that_ends_early_is_told_with_exit_code_1_and_the_record_is_written(
+    run_realtime: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """Exit codes: 1 is a call that failed while it went on; 2 would be one that could not begin."""
+    out = tmp_path / "record"
+    with serve(_serve_until_the_quota_is_used_up, "127.0.0.1", 0) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        url = f"ws://127.0.0.1:{server.socket.getsockname()[1]}/v1/realtime"
+        done = run_realtime("demo", "--model", url, "--text", "Hello", "--seconds", "60", "--out", str(out))
+        server.shutdown()
+        serving.join()
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("realtime demo: the session ended early: ")
+    assert "the quota is used up" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert {path.name for path in out.iterdir()} == {"context.json", "reply.wav", "call.wav", "frames.png"}
