@@ -211,6 +211,7 @@ at("begin").addEventListener("submit", async (event) => {
 
 async function join(identity) {
   enter();
+  level.resume();
   for (const source of sources.live) await call.setTrack(source, sources.track(source));
   call.start({ token, identity, iceServers: config.ice_servers });
 }
@@ -231,6 +232,7 @@ function leave(words, reason) {
   document.body.dataset.state = "lobby";
   if (reason === "bad_token") showTokenField();
   const told = [...at("notices").children].some((one) => one.dataset.about === `error ${reason}`);
+  if (!told) notices.clear();
   if (!told) notices.show(words || endingWords(reason), { about: "end", kind: words || !reason ? "good" : "warn" });
   conversation.reset();
   at("start").textContent = "Begin another call";

@@ -17,6 +17,7 @@ export class Setup {
       at(`use-${source}`).addEventListener("click", () => this.#toggle(source));
       at(`pick-${source}`).addEventListener("change", ({ target }) => this.#pick(source, target.value));
     }
+    at("try-microphone").addEventListener("click", () => sources.open("microphone"));
     at("pick-speaker").addEventListener("change", ({ target }) => audio.setSinkId(target.value).catch(() => {}));
     at("setup-close").addEventListener("click", () => this.open(false));
     at("settings").addEventListener("click", () => this.open(!at("setup").hasAttribute("data-open")));
@@ -84,6 +85,12 @@ export class Setup {
   #changed(source) {
     if (!this.#at(`use-${source}`)) return;
     const track = this.#sources.track(source);
+    if (source === "microphone") {
+      this.#at("try-microphone").hidden = Boolean(track);
+    } else {
+      this.#at("mirror-camera").hidden = !track;
+      this.#at("mirror-camera").srcObject = track ? new MediaStream([track]) : null;
+    }
     this.#at(`use-${source}`).setAttribute("aria-checked", String(Boolean(track)));
     this.#note(source, track ? "" : "Off.");
   }

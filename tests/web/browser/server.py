@@ -116,7 +116,7 @@ def _facts_of(call: Any) -> dict[str, Any]:
             }
             for message in session.all_messages()
         ],
-        "sources": sorted(session.statistics().tracks),
+        "measured": session.listener.measures,
     }
 
 
