@@ -51,6 +51,7 @@ from realtime.pipelines.takeover import RuntimeModel, Takeover
 from realtime.pipelines.tool import CallContext
 from realtime.pipelines.tools import ToolRunner
 from realtime.pipelines.video import PictureEncoder, VideoInput
+from realtime.pipelines.voice import VoiceWatch
 from realtime.pipelines.worker import encode_pool, tool_pool
 
 __all__ = ["CLOSE_SECONDS", "SessionRuntime"]
@@ -123,6 +124,9 @@ class SessionRuntime:
         self.takeover = Takeover(model, driver=self.driver, link=self.link, encoder=self._encoder, spawn=self.spawn)
         self.player = ReplyPlayer(capabilities.output_rate_hz, self._report_played, clock)
         self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio)
+        self._voice = VoiceWatch(
+            self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual"
+        )
         self.video = VideoInput(
             judge=lambda facts: self.driver.step(lambda machine, now: machine.receive_frame(facts, now=now)),
             looks_at=machine.looks_at_frame,
@@ -297,6 +301,7 @@ class SessionRuntime:
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
         """Input audio, PCM16 mono at the model's rate."""
         self.driver.feed(lambda machine, now: machine.receive_audio(pcm, now=now), where="audio")
+        self._voice.receive(pcm)
 
     def hear(self, pcm: bytes) -> None:
         """As `receive_audio`, for the application, which hears of the end.
@@ -305,6 +310,7 @@ class SessionRuntime:
             SessionClosed: The session has ended.
         """
         self.driver.step(lambda machine, now: machine.receive_audio(pcm, now=now))
+        self._voice.receive(pcm)
 
     def _report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
         self.driver.feed(
