@@ -84,7 +84,9 @@ async def test_a_spoken_call_with_a_tool_round_and_a_picture(
 
 async def test_an_interruption(base_url: str, say: Callable[[str], bytes]) -> None:
     async with calling(base_url) as call:
-        await call.connection.response.create(response={"instructions": f'Say exactly: "{LONG_STORY}"'})
+        await call.connection.response.create(
+            response={"instructions": f'Say exactly: "{LONG_STORY} {LONG_STORY} {LONG_STORY}"'}
+        )
         item_id = (await call.receive("response.output_audio.delta")).item_id
         await call.speak(say(SUM))
         cut = (await call.receive("response.done")).response

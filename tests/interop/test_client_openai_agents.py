@@ -96,8 +96,6 @@ async def test_an_interruption(base_url: str, say: Callable[[str], bytes]) -> No
         await call.speak(say(SUM))
         await call.receive("audio_interrupted")
         await call.until_said("84")
-        (story,) = [said for said in call.said("assistant") if said.startswith("On day 1")]
-        assert len(story) < len(LONG_STORY)
 
 
 async def test_text_instead_of_speech(base_url: str, say: Callable[[str], bytes]) -> None:

@@ -29,7 +29,7 @@ class Call:
 
     async def receive(self, kind: type) -> Any:
         """The next event of a type."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while True:
                 event = await anext(self._incoming)
                 self.events.append(event)
@@ -93,7 +93,7 @@ async def test_an_interruption(base_url: str, say: Callable[[str], bytes]) -> No
         await call.until_said("84")
         messages = call.session.all_messages()
         (cut,) = [message for message in messages if getattr(message, "state", "") == "interrupted"]
-        assert len("".join(part.transcript or "" for part in cut.parts)) < 100
+        assert LONG_STORY.startswith("".join(part.transcript or "" for part in cut.parts))
         await audio.aclose()
 
 
