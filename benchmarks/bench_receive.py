@@ -331,6 +331,9 @@ class _Looking:
     def is_due(self, pts_ms: int) -> bool:
         return self._sampler.is_due("camera", pts_ms=pts_ms)
 
+    def may_hold(self, pts_ms: int) -> bool:
+        return self._sampler.looks_at("camera", pts_ms=pts_ms, captured_at=self.now())
+
     def receive(self, frame: Any, arrived_at: float) -> None:
         self._owner.frames += 1
         self._video.receive("camera", frame, arrived_at)

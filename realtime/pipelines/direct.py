@@ -76,3 +76,7 @@ class Viewer:
     def is_due(self, pts_ms: int) -> bool:  # hot path: every frame
         """Whether the sampler would show a frame of this media time."""
         return self._driver.machine.is_frame_due(self._source, pts_ms=pts_ms)
+
+    def may_hold(self, pts_ms: int) -> bool:  # hot path: every frame
+        """Whether the sampler would hold a frame of this media time for the end of the user's turn."""
+        return self._driver.machine.looks_at_frame(self._source, pts_ms=pts_ms, captured_at=self.now())

@@ -399,6 +399,10 @@ class _Reader:
         del pts_ms
         return True
 
+    def may_hold(self, pts_ms: int) -> bool:
+        del pts_ms
+        return False
+
     def receive(self, frame: Any, arrived_at: float) -> None:
         """Every picture goes to the track's queue already."""
 

@@ -2,7 +2,7 @@
 
 Owns: `VideoIntake`, the policy of one remote camera or screen. Driven by the receiver, packet by packet, and by whoever looks
 (`PictureSink`): it is asked before anything is decoded. Encoded frames are kept from the last key frame on. A picture that is
-wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next three frames
+wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next one or two
 are decoded, since a key frame on its own is a poor picture at a fixed bit rate. Decoding runs on a worker thread, one
 job at a time. Everything held is bounded; nothing is ever waited for by the sender.
 """
@@ -20,8 +20,8 @@ __all__ = ["Feedback", "PictureSink", "VideoIntake"]
 
 logger = logging.getLogger("realtime.tracks.sampled_decode")
 
-SETTLED_FRAMES = 3
-"""So many frames after a key frame the picture is as good as it gets soon …"""
+SETTLED_FRAMES = {"vp8": 1, "h264": 2}
+"""So many frames after a key frame the picture is as good as it gets soon (docs/frame-cost.md) …"""
 SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
 CHEAP_FRAMES = 8
@@ -57,6 +57,10 @@ class PictureSink(Protocol):
 
     def is_due(self, pts_ms: int) -> bool:
         """Whether a picture of this media time is wanted now (a question: it changes nothing)."""
+        ...
+
+    def may_hold(self, pts_ms: int) -> bool:
+        """Whether a picture of this media time, which is not due, may be held undecoded for later."""
         ...
 
     def receive(self, frame: Any, arrived_at: float, /) -> None:
@@ -250,7 +254,7 @@ class VideoIntake:
         self._wanted_since = None
         self.undecoded += 1
         chain = self._chain
-        if chain is not None:
+        if chain is not None and sink.may_hold(self._pts_ms()):
             sink.receive(UndecodedFrame(chain, self._size), now)
         if not self._is_cheap(ahead=2) and sink.is_due(self._pts_ms() + round(self._lead * 1000)):
             self._ask_for_key(now)
@@ -274,7 +278,7 @@ class VideoIntake:
         return chain is not None and not self._has_settled(chain, now)
 
     def _has_settled(self, chain: FrameChain, now: float) -> bool:
-        return len(chain.frames) > SETTLED_FRAMES or now - chain.frames[0].arrived_at >= SETTLED_SECONDS
+        return len(chain.frames) > SETTLED_FRAMES[chain.codec] or now - chain.frames[0].arrived_at >= SETTLED_SECONDS
 
     def _is_ready(self, chain: FrameChain, now: float) -> bool:
         if not self._has_settled(chain, now):

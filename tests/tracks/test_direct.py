@@ -89,6 +89,9 @@ class Looker:
     def is_due(self, pts_ms: int) -> bool:
         return pts_ms >= self.last + self.every_ms
 
+    def may_hold(self, pts_ms: int) -> bool:
+        return pts_ms % 2 == 0
+
     def receive(self, frame: Any, arrived_at: float, /) -> None:
         assert arrived_at <= self.now()
         if isinstance(frame, UndecodedFrame):

@@ -16,7 +16,7 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
 from realtime.tracks.picture_decoder import UndecodedFrame
-from realtime.tracks.sampled_decode import CHAIN_FRAMES, CHEAP_FRAMES, VideoIntake
+from realtime.tracks.sampled_decode import CHAIN_FRAMES, CHEAP_FRAMES, SETTLED_FRAMES, VideoIntake
 
 CODECS = ["vp8", "h264"]
 FPS = 30
@@ -84,6 +84,7 @@ class Eye:
         self.pictures: list[tuple[Any, float]] = []
         self.passed: list[UndecodedFrame] = []
         self.works = True
+        self.holds = True
         self.jobs: list[tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]] = []
 
     def now(self) -> float:
@@ -91,6 +92,9 @@ class Eye:
 
     def is_due(self, pts_ms: int) -> bool:
         return self.due(pts_ms)
+
+    def may_hold(self, pts_ms: int) -> bool:
+        return self.holds
 
     def receive(self, frame: Any, arrived_at: float, /) -> None:
         if isinstance(frame, UndecodedFrame):
@@ -185,7 +189,11 @@ def _luma(frame: Any) -> bytes:
 @pytest.mark.parametrize("codec", CODECS)
 def test_what_nobody_looks_at_is_not_decoded(codec):
     call = Call(codec)
-    call.go(40)
+    call.go(20)
+    assert len(call.eye.passed) == 20  # each could be held
+    call.eye.holds = False
+    call.go(20)
+    assert len(call.eye.passed) == 20
     assert call.intake.frames == call.intake.undecoded == 40
     assert not call.eye.pictures
     assert not call.camera.requests
@@ -198,7 +206,7 @@ def test_a_picture_a_second_comes_in_time_and_is_what_full_decoding_gives(codec)
     call.go(155)
     shown = call.shown()
     assert len(shown) == 6
-    assert shown[0] == 3  # a key frame and the three after it
+    assert shown[0] == SETTLED_FRAMES[codec]  # a key frame and those after it
     gaps = [b - a for a, b in pairwise(shown)]
     assert all(28 <= gap <= 33 for gap in gaps)
     assert call.intake.frames - call.intake.undecoded <= 6 * 6
