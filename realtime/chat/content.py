@@ -292,7 +292,8 @@ def _checked_address(url: str) -> str:
     except ValueError:
         is_web = False
     if not is_web:
-        raise ImageError("url", f"{address[:40]}", "an http(s) or data: URL")
+        shown = address if len(address) <= 40 else f"{address[:12]}…"  # it may be a picture's base64
+        raise ImageError("url", shown, "an http(s) or data: URL")
     return address
 
 

@@ -110,6 +110,15 @@ def test_what_is_no_picture_is_refused(make):
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("before", ["", "\ufeffdata:image/jpeg;base64,", "date:image/jpeg;base64,"])
+def test_base64_in_the_place_of_an_address_is_refused_without_echoing_it(before):
+    """V7, B23."""
+    payload = base64.b64encode(JPEG).decode()
+    with pytest.raises(ImageError, match=r"an http\(s\) or data: URL") as caught:
+        ImageContent.from_url(before + payload)
+    assert payload[:16] not in str(caught.value)
+
+
 def test_wrong_type_or_detail_is_refused():
     with pytest.raises(ArgumentError, match="type"):
         ImageContent(URL)
