@@ -7,7 +7,7 @@ Run:  pip install fastapi 'realtime-session[web,local]'
 from __future__ import annotations
 
 import argparse
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import uvicorn
@@ -45,7 +45,7 @@ def make_app(model: str) -> FastAPI:
     bot = realtime.web.app(begin, limits=WebLimits(max_sessions=4, total_seconds=1_800))
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
         await bot.aclose()  # an application that is mounted hears nothing of the end
 

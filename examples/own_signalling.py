@@ -54,9 +54,11 @@ async def hold(model: str, offer: RTCSessionDescription, answered: asyncio.Futur
 
 async def end_with(pc: RTCPeerConnection, session: RealtimeSession) -> None:
     """End the session when the peer connection is over."""
-    over = asyncio.Event()
-    pc.on("connectionstatechange", lambda: pc.connectionState in ("failed", "closed") and over.set())
-    await over.wait()
+    changed = asyncio.Event()
+    pc.on("connectionstatechange", changed.set)
+    while pc.connectionState not in ("failed", "closed"):
+        changed.clear()
+        await changed.wait()
     await session.aclose()
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from realtime import pcm
 from realtime.chat.conversation import TokenUsage
 from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import ConfigureSession
 from realtime.core.parts import Parts
+from realtime.core.playout import heard_text
 from realtime.core.reconnection import Reconnection
 from realtime.core.settings import Agent, ToolSpec
 from realtime.core.statistics import MachineStatistics, collect
@@ -102,6 +104,22 @@ class MachineReading:
             if message is not None:
                 found.append(message)
         return (*found, *self._parts.outgoing.pending(), *self._parts.speech.unplaced())
+
+    def heard_so_far(self) -> dict[str, str]:
+        """What has been heard of each spoken message of the replies that are not over, by message id (behaviour.md P1)."""
+        rate = self._parts.capabilities.output_rate_hz
+        heard: dict[str, str] = {}
+        for reply in self._parts.replies.open_replies():
+            for item in reply.items.values():
+                if item.samples:
+                    begun_ms = pcm.samples_to_ms(item.start, rate)
+                    heard[item.item_id], _ = heard_text(
+                        item.text,
+                        heard_ms=reply.played_ms - begun_ms,
+                        total_ms=pcm.samples_to_ms(item.samples, rate),
+                        words=item.words,
+                    )
+        return heard
 
     @property
     def usage(self) -> TokenUsage:

@@ -123,6 +123,15 @@ class SessionReading:
         """Turns that are still being spoken, transcribed or played, as far as they are."""
         return () if self._runtime is None else self._runtime.driver.machine.pending
 
+    @property
+    def is_replying(self) -> bool:
+        """Whether a reply is being made, played or waited for."""
+        return self._runtime is not None and not self._runtime.driver.closed and self._runtime.driver.machine.is_busy
+
+    def heard_so_far(self) -> dict[str, str]:
+        """What has been heard of each spoken message of the replies that are not over, by message id; for captions."""
+        return {} if self._runtime is None else self._runtime.driver.machine.heard_so_far()
+
     def all_messages(self) -> list[ChatMessage]:
         """The history: everything that was seeded or said, less what retention evicted. A snapshot."""
         return self._context.messages() if self._runtime is None else self._runtime.driver.machine.messages()

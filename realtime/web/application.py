@@ -6,7 +6,7 @@ Owns: `app` and `WebApp`. Driven by an ASGI server, or by the application that i
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class WebApp(Starlette):
         self.calls = state.calls
 
         @asynccontextmanager
-        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async def lifespan(_: Starlette) -> AsyncGenerator[None]:
             yield
             await self.aclose()
 

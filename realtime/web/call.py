@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from realtime.core.events import MessageCommitted, SessionEnded, SpeechStarted, SpeechStopped
+from realtime.core.events import MessageCommitted, ReplyStarted, SessionEnded, SpeechStarted, SpeechStopped
 from realtime.errors import RealtimeError, SessionClosed
 from realtime.pipelines.clock import Clock, Deadline
 from realtime.session import RealtimeSession
@@ -34,6 +34,7 @@ __all__ = ["Call", "Listener"]
 _BEGIN_SECONDS = 90.0
 """How long a session may take to begin: a local model may have to be loaded first."""
 _LOOK_SECONDS = 0.5
+_HEARD_SECONDS = 0.2
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +46,8 @@ class Listener(Protocol):
         """Send a message soon; never waits."""
         ...
 
-    def leave(self, code: str, message: str) -> None:
-        """The call goes on without this listener, or not at all."""
+    def leave(self) -> None:
+        """Say what is left to be said, and go: the call goes on without this listener, or not at all."""
         ...
 
 
@@ -95,7 +96,7 @@ class Call:
         self._on_end = on_end
         self._begun_at = self._active_at = self._alone_since = clock.now()
         self._listener: Listener | None = None
-        self._listens_for_good = False
+        self._telling_heard = False
         self._peer: Peer | None = None
         self._joining = asyncio.Lock()
         self._ending = asyncio.Event()
@@ -203,7 +204,7 @@ class Call:
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.tell({"type": "bye", "reason": self.reason})
-            listener.leave("bye", self.reason)
+            listener.leave()
         self._on_end(self)
 
     def spawn(self, work: Any) -> None:
@@ -231,6 +232,9 @@ class Call:
                     self.touch()
                 self.hints.take(event)
                 self.inspector.take(event)
+                if isinstance(event, ReplyStarted) and not self._telling_heard:
+                    self._telling_heard = True
+                    self.spawn(self._tell_heard())
                 told = event_to_dict(event, at=self.at)
                 if told is not None:
                     self.tell(told)
@@ -251,11 +255,23 @@ class Call:
                 self.end("idle")
             elif self._listener is None and self._peer is None and now - self._alone_since >= limits.grace_seconds:
                 self.end("gone")
-            await self._clock.sleep_until(now + _LOOK_SECONDS)
+            await self._clock.sleep_until(now + max(_LOOK_SECONDS, limits.grace_seconds / 8))
 
     async def pause(self, seconds: float) -> None:
         """Wait."""
         await self._clock.sleep_until(self._clock.now() + seconds)
+
+    async def _tell_heard(self) -> None:
+        """While a reply sounds, tell how much of its text has been heard."""
+        told: dict[str, int] = {}
+        while self.session.is_replying:
+            await self.pause(_HEARD_SECONDS)
+            heard = {message_id: len(text) for message_id, text in self.session.heard_so_far().items()}
+            for message_id, length in heard.items():
+                if told.get(message_id) != length:
+                    self.tell({"type": "heard", "message_id": message_id, "heard": length})
+            told = heard
+        self._telling_heard = False
 
     def touch(self) -> None:
         """Somebody has said or done something."""
@@ -267,7 +283,10 @@ class Call:
         """Tell this listener from now on; the one before is let go."""
         before, self._listener = self._listener, listener
         if before is not None:
-            before.leave("replaced", "the call goes on in another place")
+            before.tell(
+                {"type": "error", "code": "replaced", "message": "the call goes on in another place", "fatal": True}
+            )
+            before.leave()
         self.inspector.on = False
 
     def unlisten(self, listener: Listener) -> None:

@@ -26,6 +26,7 @@ RefusalCode = Literal[
     "session_failed",
     "refused",
     "gone",
+    "replaced",
     "draining",
 ]
 """Told to the caller as `error.code` (docs/web-protocol.md)."""
@@ -45,6 +46,7 @@ _STATUS: Final[dict[RefusalCode, int]] = {
     "session_failed": 502,
     "refused": 403,
     "gone": 404,
+    "replaced": 409,
     "draining": 503,
 }
 

@@ -78,9 +78,9 @@ def _value(value: Any) -> Any:
         case BaseException():
             return _cut(str(value)) or type(value).__name__
         case Mapping():
-            return {str(key): _value(each) for key, each in cast("Mapping[Any, Any]", value).items()}
+            return {str(key): _value(each) for key, each in cast("Mapping[object, object]", value).items()}
         case Sequence() if not isinstance(value, (bytes, bytearray, memoryview)):
-            return [_value(each) for each in cast("Sequence[Any]", value)]
+            return [_value(each) for each in cast("Sequence[object]", value)]
         case _ if is_dataclass(value) and not isinstance(value, type):
             return _fields_of(value)
         case _:

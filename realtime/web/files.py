@@ -92,7 +92,8 @@ async def serve_picture(request: Request, state: WebState) -> Response:
         call = _call_of(request, state)
     except CallRefused as error:
         return refusal(error)
-    wanted, number = request.path_params["message"], request.path_params["number"]
+    wanted: str = request.path_params["message"]
+    number: int = request.path_params["number"]
     for message in reversed(call.session.context.messages()):
         if message.message_id == wanted and number < len(message.images):
             image = message.images[number]

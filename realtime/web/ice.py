@@ -135,7 +135,7 @@ def parse_ice_servers(given: Any) -> list[IceServer]:
     Raises:
         ArgumentError: It is something else.
     """
-    entries: list[Any] = given if isinstance(given, list) else [given]
+    entries = cast("list[object]", given) if isinstance(given, list) else [given]
     return [_parse_one(entry) for entry in entries]
 
 

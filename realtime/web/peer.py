@@ -146,7 +146,7 @@ class Peer:
         self._candidates += 1
         if self._candidates > self._limits.max_candidates:
             raise CallRefused("too_large", f"more than {self._limits.max_candidates} candidates")
-        if self._over or self.pc.remoteDescription is None:
+        if self._over or not self.remote_sdp:
             return
         line = str((given or {}).get("candidate") or "")
         try:
@@ -210,14 +210,16 @@ class Peer:
         """Note which piece of the reply each packet carries."""
         listener = self._session.listener
         for sender in self.pc.getSenders():
-            if sender.kind == "audio" and sender.track is not None:
+            track: Any = sender.track
+            if sender.kind == "audio" and track is not None:
                 watch_sent(sender, lambda timestamp: self._played.sent(timestamp, listener.mark))
 
     def _pause_reply(self) -> None:
         """The other side cannot hear: the reply waits, and nothing of it counts as heard."""
         self._session.listener.away(self._limits.vanish_seconds + self._limits.grace_seconds)
         if self._paused is None:
-            self._paused = [(sender, sender.track) for sender in self.pc.getSenders() if sender.track is not None]
+            sending: list[tuple[Any, Any]] = [(sender, sender.track) for sender in self.pc.getSenders()]
+            self._paused = [(sender, track) for sender, track in sending if track is not None]
             for sender, _ in self._paused:
                 sender.replaceTrack(None)
 
@@ -242,7 +244,8 @@ class Peer:
     @property
     def remote_sdp(self) -> str:
         """The offer."""
-        return self.pc.remoteDescription.sdp if self.pc.remoteDescription is not None else ""
+        described: Any = self.pc.remoteDescription
+        return "" if described is None else str(described.sdp)
 
     # -- the watch ------------------------------------------------------------------------------------------------------
 
@@ -300,7 +303,9 @@ class Peer:
             timer.cancel()
 
     def _tell_if_silent(self) -> None:
-        """Connected, and nothing has come of what was offered."""
+        """Connected, and nothing has come of what was offered. A page knows by itself what it sends."""
+        if self._channel is not None:
+            return
         tracks = self._session.statistics().tracks
         if tracks and not any(track.frames for track in tracks.values()):
             self._on_silent("no_media", "the connection stands, but no sound and no picture has come through it")

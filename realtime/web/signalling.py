@@ -28,6 +28,7 @@ _WAITING_BYTES = 4 * 1024 * 1024
 """What may wait for one page; the oldest is dropped beyond, and the page is told."""
 _HELLO_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 5.0
+_LONGEST_NAME = 40
 _CLOSE_REFUSED = 4_400
 _CLOSE_DONE = 1_000
 
@@ -57,7 +58,6 @@ class _Connection:
         self._outgoing: Channel[str] = Channel(_WAITING_BYTES, "drop_oldest", weigh=len)
         self._call: Call | None = None
         self._said_bye = False
-        self._left = False
 
     # -- as a listener --------------------------------------------------------------------------------------------------
 
@@ -66,13 +66,9 @@ class _Connection:
         with contextlib.suppress(ChannelClosed):
             self._outgoing.send_nowait(json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
-    def leave(self, code: str, message: str) -> None:
+    def leave(self) -> None:
         """The call is over, or another page has it."""
-        if not self._left:
-            self._left = True
-            if code == "replaced":
-                self.tell({"type": "error", "code": "gone", "message": message})
-            self._outgoing.close()
+        self._outgoing.close()
 
     # -- the connection -------------------------------------------------------------------------------------------------
 
@@ -202,6 +198,7 @@ def welcome(call: Call, max_sources: int) -> dict[str, Any]:
         "model": capabilities.model,
         "input": {"audio": capabilities.supports_audio_input, "video": capabilities.supports_image_input},
         "sources_max": max_sources,
+        "files": call.file_names(),
         "push_to_talk": call.session.settings.turn_detection.mode == "manual",
     }
 
@@ -212,18 +209,20 @@ def read_offer(message: Mapping[str, Any], max_bytes: int) -> tuple[str, dict[st
     Raises:
         CallRefused: They are none.
     """
-    sdp, sources = message.get("sdp"), message.get("sources") or {}
+    sdp: object = message.get("sdp")
+    sources: object = message.get("sources") or {}
     if not isinstance(sdp, str) or not sdp.startswith("v=0"):
         raise CallRefused("bad_message", "offer.sdp must be a session description")
     if len(sdp) > max_bytes:
         raise CallRefused("too_large", f"an offer may have at most {max_bytes} bytes")
     if not isinstance(sources, dict):
         raise CallRefused("bad_message", "offer.sources must be {mid: name}")
-    named = cast("dict[Any, Any]", sources)
-    for name in named.values():
-        if not isinstance(name, str) or not name or len(name) > 40 or not name.isprintable():
+    named: dict[str, str] = {}
+    for mid, name in cast("dict[object, object]", sources).items():
+        if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or not name.isprintable():
             raise CallRefused("bad_message", "the name of a source must be 1 to 40 printable characters")
-    return sdp, {str(mid): name for mid, name in named.items()}
+        named[str(mid)] = name
+    return sdp, named
 
 
 def _address(websocket: WebSocket) -> str:

@@ -189,5 +189,5 @@ async def test_a_track_that_stands_still_while_its_listener_is_away_has_not_lost
     await clock.run(10)
     assert told == []
     await clock.run(30)
-    assert told == [("r", 100, False)]
+    assert set(told) == {("r", 100, False)}
     player.close()

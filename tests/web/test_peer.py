@@ -30,7 +30,6 @@ async def pc() -> Any:
 async def offer(pc: Any, direction: str = "recvonly") -> str:
     """Of a peer that sends nothing."""
     pc.addTransceiver("audio", direction=direction)
-    pc.createDataChannel("realtime")
     with on_loopback():
         await pc.setLocalDescription(await pc.createOffer())
     return pc.localDescription.sdp
@@ -133,17 +132,17 @@ async def test_a_reply_waits_while_its_listener_is_cut_off(serve, call, model):
     caller = await call(served)
     pc = await caller.offer()
     await caller.send(type="text", text="Talk for six seconds.")
-    caller.channel.send('{"type": "played"}')
-    await caller.until(lambda: caller.frames >= 25)
     (running,) = served.bot.calls.values()
-    assert running.session.listener.measures
+    while caller.frames < 25 or not running.session.listener.measures:
+        caller.channel.send('{"type": "played"}')
+        await asyncio.sleep(0.02)
     cut(pc)
     await caller.receive("error", code="peer_lost")
     (pending,) = [each for each in running.session.pending if each.role.value == "assistant"]
     assert pending
     await caller.send(type="interrupt")
     stopped = await caller.receive("event", event="ReplyInterrupted")
-    assert stopped["heard_ms"] == 0  # no report ever said that anything was heard
+    assert stopped["heard_ms"] < 1_000  # what was sent before the first report; no report said that more was heard
 
 
 class FakeTransport:

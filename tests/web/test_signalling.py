@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -111,7 +112,8 @@ async def test_a_second_page_takes_the_call_from_the_first(serve, call):
     first = await call(served)
     second = await call(served, greet=False)
     await second.greet(call=first.welcome["call"], secret=first.welcome["secret"])
-    assert (await first.receive("error"))["code"] == "gone"
+    told = await first.receive("error")
+    assert (told["code"], told["fatal"]) == ("replaced", True)
     await first.until(lambda: first.closed)
     assert len(served.bot.calls) == 1
 
@@ -147,6 +149,45 @@ async def test_the_reply_can_be_stopped(serve, call, model):
     cut = await caller.receive("event", event="ReplyInterrupted")
     assert 0 < cut["heard_ms"] < 10_000
     assert cut["unheard"]
+
+
+async def test_captions_are_told_how_much_has_been_heard(serve, call, model):
+    model.replies.append(" ".join(["word"] * 20))
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    await caller.send(type="text", text="Talk for two seconds.")
+    await caller.receive("event", event="TurnCompleted")
+    heard = [each["heard"] for each in caller.messages if each["type"] == "heard"]
+    assert heard == sorted(heard)
+    assert len(set(heard)) > 2
+    assert heard[-1] <= len(" ".join(["word"] * 20))
+
+
+async def test_what_was_heard_is_what_the_page_reports(serve, call, model):
+    """P0: the page has played nothing yet, whatever was sent; then it says that it has played all."""
+    model.replies.append("one two three four five")
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    (running,) = served.bot.calls.values()
+    keep_alive = json.dumps({"type": "played"})
+    while not running.session.listener.measures:
+        caller.channel.send(keep_alive)
+        await asyncio.sleep(0.02)
+    newest: list[int] = []
+    sent = running.peer._played.sent
+    running.peer._played.sent = lambda timestamp, mark: (newest.append(timestamp), sent(timestamp, mark))
+    await caller.send(type="text", text="Count.")
+    while caller.frames < 10:
+        caller.channel.send(keep_alive)
+        await asyncio.sleep(0.02)
+    assert running.session.heard_so_far() == {running.session.pending[-1].message_id: ""}
+    while not [each for each in caller.messages if each.get("event") == "TurnCompleted"]:
+        report = {"type": "played", "rtp_timestamp": newest[-1], "age_ms": 500, "delay_ms": 0}
+        caller.channel.send(json.dumps(report))
+        await asyncio.sleep(0.02)
+    assert [each.content for each in running.session.all_messages()] == ["Count.", "one two three four five"]
 
 
 async def test_the_context_is_shown_and_its_pictures_are_fetched_by_their_key(serve, call, http):
