@@ -47,19 +47,20 @@ class ReplyItem:
         self.thinking = ""
         self.provider_data: dict[str, object] = {}
         self.tape: AudioTape | None = None
-        self._deltas: dict[int, list[str]] = {}
+        self._deltas: dict[int, str] = {}
         self._finals: dict[int, str] = {}
 
     @property
     def text(self) -> str:
         """Everything generated so far."""
-        parts = {index: "".join(deltas) for index, deltas in self._deltas.items()} | self._finals
+        parts = self._deltas | self._finals
         return "".join(parts[index] for index in sorted(parts))
 
     def grow(self, index: int, delta: str) -> None:
         """Text was added to a part that is not final."""
         if index not in self._finals:
-            self._deltas.setdefault(index, []).append(delta)
+            # each event carries the whole text, so it is made once a delta anyway
+            self._deltas[index] = self._deltas.get(index, "") + delta
 
     def fix(self, index: int, text: str) -> None:
         """A part's text is final."""
