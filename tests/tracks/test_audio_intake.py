@@ -1,4 +1,4 @@
-"""A remote voice at once, whole, and exact in time: behaviour.md A1–A3, field cases B53 (field: packet sizes), B57."""
+"""A remote voice at once, whole, and exact in time: behaviour.md A1–A3, field case B57 (drift)."""
 
 from __future__ import annotations
 
@@ -241,6 +241,28 @@ def test_a_stall_and_a_burst_change_nothing():
     line.clock.run(2.0)
     line.send(*range(10, 50))
     assert b"".join(line.pieces) == b"".join(straight.pieces)
+
+
+def test_ten_minutes_of_loss_disorder_and_silence_are_ten_minutes():
+    """B57 (drift): less than a sample is lost or gained, whatever happens on the way."""
+    line = Line(PACKETS)
+    number = 0
+    at = 0  # packets of 20 ms since the beginning
+    while at < 30_000:
+        for index in range(90):
+            if index % 9 == 4:  # lost
+                number, at = number + 1, at + 1
+                continue
+            line.put(PACKETS[at % 100], number=number, timestamp=at * 960)
+            number, at = number + 1, at + 1
+        line.put(DTX, number=number, timestamp=at * 960)
+        line.clock.run(0.2 * (1 + at % 7))  # never as long as the silence says it was
+        number, at = number + 1, at + 1 + 10
+    line.put(PACKETS[0], number=number, timestamp=at * 960)
+    line.intake.close()
+    expected = (at + 1) * 20
+    assert expected <= line.out_ms <= expected + 1_600  # silence that is ahead is paid back by the next one
+    assert line.intake.statistics().late == 0
 
 
 def test_a_gap_in_time_without_loss_is_silence():

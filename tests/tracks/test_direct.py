@@ -15,6 +15,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from aiortc.contrib.media import MediaRelay
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtcrtpsender import RTCRtpSender
 
@@ -374,6 +375,38 @@ async def test_a_track_that_nobody_wants_is_drained_and_keeps_nothing(call):
     assert video._chain is None
     assert call.reader is not None
     assert call.reader.undecoded == call.reader.frames
+
+
+async def test_two_voices_of_one_peer_are_two(call):
+    """B43 (unread-track): an offer with two audio tracks; each is drained, and none is taken for the other."""
+    call.sender.addTransceiver(Voice(), direction="sendonly")
+    await call.open(Voice())
+    assert len(call.tracks) == 2
+    heard = [bytearray(), bytearray()]
+    for track, sound in zip(call.tracks, heard, strict=True):
+        intake = intake_of(track)
+        assert intake is not None
+        on_the_way(intake, lambda _, packet: call.changed.set() or [packet])
+        DirectReader(track, intake, lambda intake, sound=sound: intake.listen(RATE, sound.extend)).start()
+    await call.until(lambda: all(len(sound) > RATE for sound in heard))
+
+
+async def test_relays_of_the_track_do_not_hold_the_session_up(call):
+    """B44 (relay-lag): a slow subscriber gets the newest, a fast one everything, the session its own."""
+    intake = await call.open(Camera(), "VP8")
+    looker = Looker(100)
+    call.read(intake, lambda intake: intake.look(looker, decodes_all=False))
+    relay = MediaRelay()
+    fast, slow = relay.subscribe(call.tracks[0]), relay.subscribe(call.tracks[0], buffered=False)
+    async with asyncio.timeout(GUARD):
+        await slow.recv()
+        quick = [await fast.recv() for _ in range(30)]
+        newest = await slow.recv()
+    assert newest.pts >= quick[-2].pts
+    await call.until(lambda: len(looker.pictures) >= 10, looker.changed)
+    assert call.tracks[0]._queue.qsize() <= 2
+    fast.stop()
+    slow.stop()
 
 
 async def test_the_end_of_the_call_ends_the_track_once(call):
