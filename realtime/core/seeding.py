@@ -155,6 +155,9 @@ def _seedable(message: ChatMessage, capabilities: ModelCapabilities) -> ChatMess
         thinking="",
         audio=message.audio if keeps_audio else None,
         images=message.images if capabilities.supports_seeding_images else (),
+        tool_calls=tuple(
+            replace(call, provider_data={}) if call.provider_data else call for call in message.tool_calls
+        ),
         provider_data={},
         unheard="",
     )

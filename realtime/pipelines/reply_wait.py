@@ -9,8 +9,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
-from realtime.core.events import ErrorReported, SessionEnded, SessionEvent, TurnCompleted
+from realtime.chat.messages import ChatMessage
+from realtime.core.events import (
+    ErrorReported,
+    MessageChanged,
+    MessagesRemoved,
+    SessionEnded,
+    SessionEvent,
+    TurnCompleted,
+)
 from realtime.core.machine import SessionMachine
 from realtime.errors import SessionClosed
 
@@ -37,6 +46,10 @@ class ReplyWait:
                     self._finish(event)
                 case SessionEnded():
                     self._end(event.error)
+                case MessageChanged(message=message) if self._finished:
+                    self._change({message.message_id: message})
+                case MessagesRemoved(message_ids=ids) if self._finished and event.reason not in ("window", "summary"):
+                    self._change(dict.fromkeys(ids))
                 case ErrorReported(where="model" | "link") if not machine.is_busy:
                     self._fail(event.error)  # nothing is under way any more that could still be waited for
                 case _:
@@ -70,6 +83,16 @@ class ReplyWait:
                 turn.set_result(event)
                 return
         self._finished.append(event)
+
+    def _change(self, changed: dict[str, ChatMessage | None]) -> None:
+        """What retention took from a message is not kept here either: None, all but its words (behaviour.md R3)."""
+        for number, turn in enumerate(self._finished):
+            if any(message.message_id in changed for message in turn.messages):
+                messages = tuple(
+                    changed.get(message.message_id, message) or replace(message, audio=None, images=())
+                    for message in turn.messages
+                )
+                self._finished[number] = replace(turn, messages=messages)
 
     def _fail(self, error: BaseException) -> None:
         while self._waiting:

@@ -357,6 +357,45 @@ def test_messages_without_content_are_skipped_when_seeding(make_rig):
     assert items(make_rig(context=context).sent) == ["u:hi"]
 
 
+def test_seeds_carry_no_other_sessions_data(make_rig):
+    """Seeds: signatures and a provider's own metadata belong to the session that produced them; thinking is told as text."""
+    call = FunctionCall("weather", "{}", "c1", provider_data={"signature": "s"})
+    context = ChatContext(
+        [
+            ChatMessage(ChatRole.USER, "well?", "m1", provider_data={"p": 1}),
+            ChatMessage(
+                ChatRole.ASSISTANT, "Hm.", "m2", thinking="fog, I think", provider_data={"phase": "final_answer"}
+            ),
+            ChatMessage(ChatRole.ASSISTANT, "", "m3", (call,)),
+            ChatMessage(ChatRole.TOOL, "fog", "m4", (), "c1"),
+        ]
+    )
+    seeds = [command.message for command in make_rig(context=context).sent_of(do.CreateItem)]
+    assert [dict(message.provider_data) for message in seeds] == [{}] * 4
+    assert [dict(each.provider_data) for message in seeds for each in message.tool_calls] == [{}]
+    assert seeds[1].content == "<thinking>fog, I think</thinking>\nHm."
+    assert context.messages()[1].provider_data == {"phase": "final_answer"}
+
+
+@pytest.mark.parametrize(
+    ("content", "transcript", "supported", "told"),
+    [
+        ("said", "", True, ("said", False)),
+        ("", "heard", True, ("heard", False)),
+        ("", "", True, ("", True)),
+    ],
+)
+def test_a_transcript_is_preferred_over_retained_audio_and_audio_is_replayed_without_one(
+    make_rig, content, transcript, supported, told
+):
+    """Seeds: as long as it was recorded at the model's rate and the model takes it."""
+    audio = AudioContent.from_pcm(b"\x01\x00" * 2_400, 24_000, transcript=transcript)
+    context = ChatContext([ChatMessage(ChatRole.USER, content, "m1", audio=audio)])
+    rig = make_rig(context=context, capabilities={"supports_seeding_audio": supported})
+    [message] = [command.message for command in rig.sent_of(do.CreateItem)]
+    assert (message.content, message.audio is not None) == told
+
+
 def test_parts_of_a_seeded_round_have_one_item_each(make_rig):
     calls = (FunctionCall("weather", "{}", "c1"), FunctionCall("weather", "{}", "c2"))
     context = ChatContext(
