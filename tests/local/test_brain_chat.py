@@ -135,7 +135,7 @@ async def test_speech_of_the_users_breaks_the_reply_off_at_the_endpoint() -> Non
     ids=["broken", "nonsense", "refused", "bad gateway", "huge", "silent"],
 )
 async def test_its_faults_fail_one_response_and_the_call_goes_on(answer: Answer, code: str) -> None:
-    options = ChatOptions(idle_timeout_seconds=0.2, answer_timeout_seconds=5.0, max_response_bytes=50_000)
+    options = ChatOptions(idle_timeout_seconds=1.0, answer_timeout_seconds=20.0, max_response_bytes=50_000)
     async with calling(answer, says("Better."), options=options) as (client, _endpoint):
         await client.type("Go.")
         response = await reply(client)
@@ -159,17 +159,15 @@ def forever(piece: bytes) -> Answer:
 
 
 @pytest.mark.parametrize(
-    ("piece", "codes"),
-    [(event(content="la "), {"response_too_large"}), (b": still here\n\n", {"response_too_large", "timeout"})],
-    ids=["words", "signs of life"],
+    "piece", [event(content="la ") * 100, b": still here\n\n" * 100], ids=["words", "signs of life"]
 )
-async def test_a_stream_that_never_ends_is_ended(piece: bytes, codes: set[str]) -> None:
-    options = ChatOptions(idle_timeout_seconds=60.0, answer_timeout_seconds=2.0, max_response_bytes=50_000)
+async def test_a_stream_that_never_ends_is_ended(piece: bytes) -> None:
+    options = ChatOptions(idle_timeout_seconds=60.0, answer_timeout_seconds=60.0, max_response_bytes=50_000)
     async with calling(forever(piece), says("Better."), options=options) as (client, endpoint):
         await client.type("Go.")
         response = await reply(client)
         assert response["status"] == "failed"
-        assert response["status_details"]["error"]["code"] in codes
+        assert response["status_details"]["error"]["code"] == "response_too_large"
         async with asyncio.timeout(20):
             await endpoint.gone.wait()
         assert (await reply(client))["output"][0]["content"][0]["transcript"] == "Better."
