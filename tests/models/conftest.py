@@ -6,8 +6,10 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,6 +130,8 @@ class Provider:
         self.audio_bytes = 0
         self.failure = ""
         self.open = 0
+        self.log: list[dict[str, Any]] = []
+        """What went over the wire, in the shape of the recordings."""
         self._moved = asyncio.Event()
 
     async def handle(self, connection: Any) -> None:
@@ -153,14 +157,17 @@ class Provider:
             if isinstance(step, asyncio.Event):
                 await step.wait()
             elif isinstance(step, int):
+                self.log.append({"kind": "close", "code": step, "reason": "", "ok": step == 1000})
                 await connection.close(step)
                 return
             elif isinstance(step, str):
+                self.log.append({"kind": "close", "code": 1006, "reason": "", "ok": False})
                 connection.transport.abort()
                 return
             elif not isinstance(step, Mapping):
                 for message in step(self.heard) if callable(step) else step:
                     text = message if isinstance(message, str) else json.dumps(message)
+                    self._note("received", json.loads(text))
                     await connection.send(text.encode() if self.binary else text)
 
     async def _expect(self, connection: Any, step: Mapping[str, Any]) -> None:
@@ -174,6 +181,7 @@ class Provider:
 
     def _count(self, message: dict[str, Any]) -> bool:
         """Whether it is only sound."""
+        self._note("sent", message)
         blob = message.get("realtimeInput", {}).get("audio") if isinstance(message.get("realtimeInput"), dict) else None
         sound = blob["data"] if blob else message.get("audio") if "append" in message.get("type", "") else None
         if sound is None:
@@ -181,6 +189,11 @@ class Provider:
         self.audio_bytes += len(base64.b64decode(sound))
         self._moved.set()
         return True
+
+    def _note(self, direction: str, message: dict[str, Any]) -> None:
+        entry = {"kind": "message", "direction": direction, "data": shortened(message)}
+        if entry not in self.log[-1:]:  # of sound in a row, one
+            self.log.append(entry)
 
     async def hears(self, size: int) -> None:
         """Wait until so much sound has come."""
@@ -204,6 +217,18 @@ class Provider:
             ) from None
 
 
+def shortened(value: Any) -> Any:
+    """A wire message as the recordings have it: what is long, and no words, is cut to 44 characters."""
+    if isinstance(value, dict):
+        return {key: shortened(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [shortened(each) for each in value]
+    if isinstance(value, str) and len(value) > 200 and " " not in value:
+        begin = value.find(",") + 1 if value.startswith("data:") else 0
+        return value[: begin + 44]
+    return value
+
+
 def _lacks(wanted: Any, given: Any, path: str) -> str:
     if callable(wanted):
         return "" if wanted(given) else f"{path} is {given!r}"
@@ -216,8 +241,11 @@ def _lacks(wanted: Any, given: Any, path: str) -> str:
 
 
 @pytest.fixture
-async def provider() -> AsyncIterator[Callable[..., Any]]:
-    """Makes providers by script; at the end each must have been heard out."""
+async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
+    """Makes providers by script; at the end each must have been heard out.
+
+    With REALTIME_RECORDINGS=FOLDER what went over the wire is kept there (tests/wire/recordings was made so).
+    """
     async with contextlib.AsyncExitStack() as stack:
         made: list[Provider] = []
 
@@ -229,5 +257,17 @@ async def provider() -> AsyncIterator[Callable[..., Any]]:
             return one
 
         yield make
-        for one in made:
+        for number, one in enumerate(made):
             await one.done()
+            if folder := os.environ.get("REALTIME_RECORDINGS"):
+                _write(Path(folder), request, number, one)
+
+
+def _write(folder: Path, request: pytest.FixtureRequest, number: int, one: Provider) -> None:
+    """Keep what went over the wire, to be played again: one file a conversation."""
+    name = request.node.name.removeprefix("test_").replace("[", "-").replace("]", "").replace(" ", "_")
+    provider = request.module.__name__.rpartition("test_")[2].removesuffix("_conversations")
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in one.log)
+    path = folder / provider / f"{name}{f'-{number}' if number else ''}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"version": 1, "interactions": [\n' + lines + "\n]}\n", "utf-8")
