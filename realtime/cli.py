@@ -98,6 +98,12 @@ def _number_or_any(text: str) -> float | None:
 _count_or_any.__name__ = _number_or_any.__name__ = "number (or 'any')"
 
 
+def _path(text: str) -> Path:
+    if not text:  # an empty variable of a shell; Path makes the present folder of it
+        raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
+    return Path(text)
+
+
 def _parser() -> _Parser:
     parser = _Parser(
         prog="realtime",
@@ -123,7 +129,7 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
     from realtime.demo.options import DEFAULT_INSTRUCTIONS
 
     add = parser.add_argument
-    add("--media", action="append", type=Path, default=[], metavar="FILE",
+    add("--media", action="append", type=_path, default=[], metavar="FILE",
         help="a file to play: its sound is the microphone, its pictures the camera; may be given several times")  # fmt: skip
     add(
         "--text", action="append", default=[], metavar="SENTENCE", help="a sentence to type; may be given several times"
@@ -136,7 +142,7 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--out",
-        type=Path,
+        type=_path,
         default=Path("out"),
         metavar="DIR",
         help="the folder for the record of the call (default: out)",

@@ -45,6 +45,8 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["demo", "--seconds", "0"], "seconds must be"),
         (["demo", "--pause", "-1"], "pause_seconds must be"),
         (["demo", "--text", " "], "text must be a sentence"),
+        (["demo", "--media", ""], "--media: a path is wanted"),
+        (["demo", "--out", ""], "--out: a path is wanted"),
         (["demo", "--fps-idle", "-1"], "fps_idle must be"),
         (["demo", "--audio-retention", "some"], "--audio-retention"),
         (["demo", "--frobnicate"], "--frobnicate"),

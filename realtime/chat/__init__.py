@@ -17,8 +17,9 @@ bounds (`window`, `tokens`, `image_prices`, `explain`), other people's shapes (`
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from realtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from realtime.chat.content import AudioContent, ImageContent
@@ -51,37 +52,37 @@ if TYPE_CHECKING:
     from realtime.chat.window import ContextWindow, Summarizer
 
 _HOMES = {
-    "AgentHandoff": "messages",
-    "AssistantMessage": "strategies",
-    "AudioContent": "content",
-    "ChatContent": "messages",
-    "ChatContext": "context",
-    "ChatMessage": "messages",
-    "ChatRole": "messages",
-    "ContextManagement": "strategies",
-    "ContextManager": "manager",
-    "ContextMessage": "strategies",
-    "ContextWindow": "window",
-    "Conversation": "conversation",
-    "Explanation": "explain",
-    "FunctionCall": "messages",
-    "FunctionCallOutput": "messages",
-    "ImageContent": "content",
-    "ImagePrice": "image_prices",
-    "NoContextManagement": "strategies",
-    "O200kCounter": "tokens",
-    "ScriptCounter": "tokens",
-    "SmartWindowSizeContext": "strategies",
-    "Summarizer": "window",
-    "SystemMessage": "strategies",
-    "TokenCounter": "tokens",
-    "TokenUsage": "conversation",
-    "ToolResultMessage": "strategies",
-    "UserMessage": "strategies",
-    "WindowSizeContext": "strategies",
-    "WordCounter": "tokens",
-    "image_price": "image_prices",
-    "sanitize_messages": "sanitize",
+    "AgentHandoff": ".messages",
+    "AssistantMessage": ".strategies",
+    "AudioContent": ".content",
+    "ChatContent": ".messages",
+    "ChatContext": ".context",
+    "ChatMessage": ".messages",
+    "ChatRole": ".messages",
+    "ContextManagement": ".strategies",
+    "ContextManager": ".manager",
+    "ContextMessage": ".strategies",
+    "ContextWindow": ".window",
+    "Conversation": ".conversation",
+    "Explanation": ".explain",
+    "FunctionCall": ".messages",
+    "FunctionCallOutput": ".messages",
+    "ImageContent": ".content",
+    "ImagePrice": ".image_prices",
+    "NoContextManagement": ".strategies",
+    "O200kCounter": ".tokens",
+    "ScriptCounter": ".tokens",
+    "SmartWindowSizeContext": ".strategies",
+    "Summarizer": ".window",
+    "SystemMessage": ".strategies",
+    "TokenCounter": ".tokens",
+    "TokenUsage": ".conversation",
+    "ToolResultMessage": ".strategies",
+    "UserMessage": ".strategies",
+    "WindowSizeContext": ".strategies",
+    "WordCounter": ".tokens",
+    "image_price": ".image_prices",
+    "sanitize_messages": ".sanitize",
 }
 
 __all__ = [
@@ -118,17 +119,4 @@ __all__ = [
     "sanitize_messages",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the module that `name` lives in, and remember the name."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """All public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -27,7 +27,7 @@ from realtime.chat.pairing import Pairing
 __all__ = ["EntryList", "party_of"]
 
 _GAP = 1 << 32
-"""Between the numbers of neighbours that were appended."""
+"""Between the numbers of neighbors that were appended."""
 _PUSH = 1 << 8
 """By how much a number is moved where a gap is used up."""
 
@@ -130,7 +130,7 @@ class EntryList(Chain):
 
     @staticmethod
     def _number(entry: ContextEntry, before: ContextEntry) -> None:
-        """Number an entry between its neighbours; where no number is left, the ones behind move up."""
+        """Number an entry between its neighbors; where no number is left, the ones behind move up."""
         if entry.preceding is None:
             entry.order = before.order - _GAP
             return

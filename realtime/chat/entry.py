@@ -1,4 +1,4 @@
-"""One place of a context: a message, and how it stands to its neighbours.
+"""One place of a context: a message, and how it stands to its neighbors.
 
 Owns: `ContextEntry`. Filled in by `entries` (order, turns) and `pairing` (tool rounds); changed by nobody else.
 """

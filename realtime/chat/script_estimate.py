@@ -142,7 +142,7 @@ def _symbol(character: str) -> float:
     if character in _EMOJI_OF_ONE:
         return 1.1
     code = ord(character)
-    if code == 0xFE0F:  # asks for the coloured form of the character before it
+    if code == 0xFE0F:  # asks for the colored form of the character before it
         return 0.3
     if code == 0x200D or 0x1F3FB <= code <= 0x1F3FF:  # joins two, or gives a skin tone
         return 1.3

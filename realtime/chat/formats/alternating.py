@@ -1,7 +1,7 @@
 """Providers with one slot for instructions and two roles that take turns: Anthropic and Gemini (behaviour.md F7, F8).
 
 Owns: the assembly of such a conversation. Driven by those formats. A piece is what one unit becomes: its parts under each
-role, in order. Neighbours of one role are merged, so that results stand first in what follows their calls; a conversation
+role, in order. Neighbors of one role are merged, so that results stand first in what follows their calls; a conversation
 that does not begin and end with the user gets a short filler there, because nothing else would be accepted.
 """
 

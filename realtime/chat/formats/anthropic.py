@@ -77,7 +77,7 @@ class AnthropicFormat:
         return [Said("model", words), Said("user", pictures)]
 
     def assemble(self, pieces: Iterable[Sequence[Said]]) -> AnthropicMessages:
-        """Merge neighbours, and see to the beginning and the end."""
+        """Merge neighbors, and see to the beginning and the end."""
         turns, system = alternate(pieces, _TEXT)
         roles = {"user": "user", "model": "assistant"}
         return AnthropicMessages([{"role": roles[side], "content": parts} for side, parts in turns], system)

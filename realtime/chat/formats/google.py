@@ -93,7 +93,7 @@ class GoogleFormat:
         return [Said("user", [*([{"text": text}] if text else []), *pictures])]
 
     def assemble(self, pieces: Iterable[Sequence[Said]]) -> GoogleContents:
-        """Merge neighbours, and see to the beginning and the end."""
+        """Merge neighbors, and see to the beginning and the end."""
         turns, system = alternate(pieces, _TEXT)
         return GoogleContents([{"role": side, "parts": parts} for side, parts in turns], system)
 

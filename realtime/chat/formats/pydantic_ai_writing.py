@@ -165,7 +165,7 @@ def _timestamp(message: ChatMessage) -> dict[str, Any]:
 
 
 def _message_of(run: Sequence[_Written]) -> library.ModelMessage:
-    """One request or response of neighbouring parts, with what their messages are besides."""
+    """One request or response of neighboring parts, with what their messages are besides."""
     numbers: dict[int, int] = {}
     fields: list[dict[str, Any]] = []
     texts: list[str] = []

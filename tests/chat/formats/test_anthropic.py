@@ -121,8 +121,8 @@ def test_begins_and_ends_with_the_user():
     assert [m["content"][0]["text"] for m in opened] == [OPENING_FILLER, "hello", CLOSING_FILLER]
     prompt_only = to_anthropic_messages([ChatMessage(S, "s")])
     assert [m["role"] for m in prompt_only.messages] == ["user"]
-    neighbours = to_anthropic_messages([ChatMessage(U, "a"), ChatMessage(U, "b")]).messages
-    assert [block["text"] for block in neighbours[0]["content"]] == ["a", "b"]
+    neighbors = to_anthropic_messages([ChatMessage(U, "a"), ChatMessage(U, "b")]).messages
+    assert [block["text"] for block in neighbors[0]["content"]] == ["a", "b"]
     ends_with_results = to_anthropic_messages([ChatMessage(U, "a"), call("c1"), result("c1")]).messages
     assert [block["type"] for block in ends_with_results[-1]["content"]] == ["tool_result"]
 
