@@ -7,8 +7,9 @@ loads nothing else of the package, and neither aiortc nor av. The rooms are also
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from realtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from realtime.chat.context import (
@@ -448,17 +449,4 @@ __all__ = [
     "to_pydantic_ai_messages",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the module that `name` lives in, and remember the name."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """All public names, loaded or not."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

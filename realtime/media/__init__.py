@@ -6,8 +6,9 @@ they are asked for, so that holding an `EncodeOptions` loads none of them.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from realtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from realtime.media.audio import AudioConverter, PcmConverter
@@ -44,10 +45,4 @@ __all__ = [
     "thumbprint",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the module that `name` lives in."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -5,8 +5,9 @@ Names are resolved when they are asked for: aiortc takes most of a second to loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from realtime.lazy import lazy_names
 
 if TYPE_CHECKING:
     from realtime.tracks.peer import PeerAttachment, attach_peer
@@ -24,10 +25,4 @@ _HOMES = {
 
 __all__ = ["PeerAttachment", "PlayoutClock", "ReplyTrack", "TrackReader", "attach_peer", "is_track"]
 
-
-def __getattr__(name: str) -> Any:
-    """Load the module that `name` lives in."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
