@@ -155,7 +155,7 @@ call.addEventListener("message", ({ detail: message }) => {
     call.send({ type: "inspect", on: inspecting() });
     if (muted) call.send({ type: "muted", on: true });
     save();
-    call.send({ type: "download" }); // tells what there is
+    offerFiles((message.files ?? []).map((name) => ({ name })));
   } else if (message.type === "file") {
     offerFiles(message.files ?? []);
   } else if (message.type === "draining") {

@@ -286,7 +286,10 @@ def transcribe() -> Callable[[bytes], str]:
         with av.open(io.BytesIO(recording)) as container:
             for frame in container.decode(audio=0):
                 pieces += [part.to_ndarray()[0] for part in resampler.resample(frame)]
-        return recognizer.transcribe(np.concatenate(pieces)).text
+        samples = np.concatenate(pieces)
+        loud = np.flatnonzero(np.abs(samples) > 0.01)
+        assert loud.size, "nothing was played"
+        return recognizer.transcribe(samples[max(0, loud[0] - 4_000) : loud[-1] + 4_000]).text
 
     return find_words
 

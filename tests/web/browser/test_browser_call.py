@@ -50,6 +50,22 @@ def test_speech_into_a_reply_cuts_it_to_what_was_heard(visitor):
     expect(visitor.line("user")).to_contain_text(WORDS)
 
 
+def test_captions_grow_as_the_reply_is_heard(visitor):
+    """What has been heard, and what is still to come, are told apart while it sounds; at the end all of it was heard."""
+    visitor.begin()
+    visitor.say("The weather in Norway is said to be cold in winter and mild in spring.")
+    visitor.until(
+        """() => {
+          const line = document.querySelector(".line[data-growing][data-role=assistant]");
+          return line?.querySelector(".heard")?.textContent && line.querySelector(".ahead")?.textContent;
+        }"""
+    )
+    line = visitor.line("assistant")
+    expect(line).to_contain_text("mild in spring")
+    expect(line.locator(".ahead")).to_have_count(0)
+    expect(line).not_to_have_attribute("data-interrupted", "")
+
+
 def test_stop_ends_a_reply_where_the_page_was_listening(visitor):
     """What was heard is measured by what left for the page's loudspeaker, not by what was sent."""
     visitor.begin()
