@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -20,13 +19,13 @@ from realtime.errors import RealtimeError, SessionClosed
 from realtime.pipelines.clock import Clock, Deadline
 from realtime.session import RealtimeSession
 from realtime.web.controls import Controls
+from realtime.web.downloads import Downloads
 from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.events import event_to_dict
 from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
 from realtime.web.options import CallRequest, WebLimits
 from realtime.web.peer import Peer
-from realtime.web.reading import read_off_loop
 from realtime.web.sender_hints import SenderHints
 
 __all__ = ["Call", "Listener"]
@@ -86,7 +85,7 @@ class Call:
         self.request = request
         self.ice_servers = ice_servers
         self.base_path = base_path
-        self._recording = None if record_folder is None else record_folder / f"{self.id}.rec"
+        self.downloads = Downloads(session, None if record_folder is None else record_folder / f"{self.id}.rec")
         self.reason = ""
         """Why it ended."""
         self.hang_up_with_peer = False
@@ -168,8 +167,7 @@ class Call:
     async def _run(self) -> None:
         try:
             async with Deadline(self._clock, self._clock.now() + _BEGIN_SECONDS):
-                if self._recording is not None:
-                    self.session.record(self._recording)
+                self.downloads.begin()
                 if not self.session.begun:  # an application may have begun it, to listen from its first event on
                     await self.session.__aenter__()
             self._begun.set_result(None)
@@ -304,27 +302,6 @@ class Call:
     def tell_error(self, code: RefusalCode, message: str) -> None:
         """Tell of something that did not work; the call goes on."""
         self.tell({"type": "error", "code": code, "message": message})
-
-    # -- what it lets be downloaded -------------------------------------------------------------------------------------
-
-    def file_names(self) -> list[str]:
-        """What can be downloaded now."""
-        return ["context.json"] if self._recording is None else ["context.json", "recording.rec"]
-
-    async def read_file(self, name: str) -> tuple[bytes, str]:
-        """A file's bytes and media type.
-
-        Raises:
-            CallRefused: There is none of this name.
-        """
-        if name == "context.json":
-            text = json.dumps(self.session.context.to_dict(), ensure_ascii=False, indent=1)
-            return text.encode("utf-8", "replace"), "application/json"
-        if name == "recording.rec" and self._recording is not None:
-            content = await read_off_loop(self._recording)
-            if content is not None:
-                return content, "application/octet-stream"
-        raise CallRefused("gone", "there is no such file")
 
     # -- what was heard -------------------------------------------------------------------------------------------------
 

@@ -117,6 +117,6 @@ class Controls:
         self._call.tell(
             {
                 "type": "file",
-                "files": [{"name": name, "url": f"{self._call.path}/{name}"} for name in self._call.file_names()],
+                "files": [{"name": name, "url": f"{self._call.path}/{name}"} for name in self._call.downloads.names],
             }
         )

@@ -109,7 +109,7 @@ async def serve_call_file(request: Request, state: WebState) -> Response:
     try:
         call = _call_of(request, state)
         name = request.path_params["name"]
-        content, media_type = await call.read_file(name)
+        content, media_type = await call.downloads.read(name)
     except CallRefused as error:
         return refusal(error)
     return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Inspector"]
 
 _EVERY_SECONDS = 0.25
+_MEASURE_SECONDS = 1.0
 _MOST_MESSAGES = 200
 """Messages in a snapshot, the newest; how many are before them is told."""
 _MOST_REMOVED = 100
@@ -106,8 +107,12 @@ class Inspector:
             return
         self._running = True
         self._told = -1
+        measured_at = -_MEASURE_SECONDS
         try:
             while self.on and not self._call.over:
+                if self._call.peer is not None and self._call.at - measured_at >= _MEASURE_SECONDS:
+                    measured_at = self._call.at
+                    await self._call.peer.measure()
                 figures = self._figures()
                 if self._told != self._revision or figures != self._last_figures or self._call.session.pending:
                     self._told, self._last_figures = self._revision, figures

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.ice import IceServer
 from realtime.web.options import WebLimits
 from realtime.web.played import PlayedMap
-from realtime.web.transport import Heartbeat, offer_loopback, watch_sent
+from realtime.web.transport import Heartbeat, offer_loopback, quality_of, watch_sent
 
 __all__ = ["CHANNEL_LABEL", "Peer"]
 
@@ -93,7 +94,9 @@ class Peer:
         self._changed = asyncio.Event()
         self._heartbeat: Heartbeat | None = None
         self._played = PlayedMap()
+        self._quality: dict[str, Any] = {}
         self._measured = False
+        self._hung_up = False
         self._has_media = False
         self._paused: list[tuple[Any, Any]] | None = None
         servers = [
@@ -213,6 +216,8 @@ class Peer:
             track: Any = sender.track
             if sender.kind == "audio" and track is not None:
                 watch_sent(sender, lambda timestamp: self._played.sent(timestamp, listener.mark))
+                transport: Any = sender.transport
+                transport.on("statechange", functools.partial(self._keep_reply, transport))
 
     def _pause_reply(self) -> None:
         """The other side cannot hear: the reply waits, and nothing of it counts as heard."""
@@ -223,11 +228,16 @@ class Peer:
             for sender, _ in self._paused:
                 sender.replaceTrack(None)
 
-    def _keep_reply(self) -> None:
-        """The other side has hung up: aiortc is about to stop what it sent, and the reply may go on with another peer."""
-        if self.pc.signalingState == "closed":
+    def _keep_reply(self, transport: Any = None) -> None:
+        """The other side has hung up: aiortc is about to stop what it sent, and the reply may go on with another peer.
+
+        Its sender stops the track at the next packet that the closed transport refuses, or when the peer connection closes.
+        """
+        is_over = transport is not None and transport.state in ("closed", "failed")
+        if is_over or self.pc.signalingState == "closed":
             self._changed.set()
             if self._attached:
+                self._hung_up = True
                 self._pause_reply()
 
     def _resume_reply(self) -> None:
@@ -238,8 +248,17 @@ class Peer:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """Packets, for the inspector."""
-        return {} if self._heartbeat is None else self._heartbeat.figures
+        """Packets, for the inspector; loss, jitter and round trip as of the last `measure`."""
+        return {} if self._heartbeat is None else self._heartbeat.figures | self._quality
+
+    async def measure(self) -> None:
+        """Ask for loss, jitter and round trip of the sound both ways."""
+        if self._over:
+            return
+        try:
+            self._quality = quality_of(await self.pc.getStats())
+        except Exception:  # figures are never worth a fault
+            logger.debug("statistics could not be read", exc_info=True)
 
     @property
     def remote_sdp(self) -> str:
@@ -264,7 +283,7 @@ class Peer:
         deadline = media_deadline = self._clock.now() + self._limits.connect_seconds
         assert self._heartbeat is not None
         while not self._over:
-            state = "closed" if self.pc.signalingState == "closed" else self.pc.connectionState
+            state = "closed" if self._hung_up and self._connected else self.pc.connectionState
             if state in ("closed", "failed"):
                 self._lose(*self._why(state))
                 return
@@ -289,7 +308,7 @@ class Peer:
                     self._tell_if_silent()
                 if self._measured and quiet >= self._limits.vanish_seconds * _PAUSE_AT:
                     self._pause_reply()
-                elif self._paused is not None and self.pc.signalingState != "closed":
+                elif self._paused is not None and not self._hung_up:
                     self._resume_reply()
             await self._pause(min(_LOOK_SECONDS, self._limits.vanish_seconds / 4))
 

@@ -58,6 +58,7 @@ class _Connection:
         self._outgoing: Channel[str] = Channel(_WAITING_BYTES, "drop_oldest", weigh=len)
         self._call: Call | None = None
         self._said_bye = False
+        self._left = False
 
     # -- as a listener --------------------------------------------------------------------------------------------------
 
@@ -68,6 +69,7 @@ class _Connection:
 
     def leave(self) -> None:
         """The call is over, or another page has it."""
+        self._left = True
         self._outgoing.close()
 
     # -- the connection -------------------------------------------------------------------------------------------------
@@ -76,11 +78,13 @@ class _Connection:
         writing = asyncio.get_running_loop().create_task(self._write(), name="realtime.web websocket")
         reading = asyncio.get_running_loop().create_task(self._read(), name="realtime.web websocket")
         try:
-            done, _ = await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
-            if reading in done and writing not in done:  # what is left to be said is said
-                if self._said_bye and self._call is not None:
-                    self._call.end("bye")  # which says so, and closes
-                else:
+            await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
+            if writing.done() and not self._left:  # the page has closed: what it said before, such as bye, still counts
+                await asyncio.wait([reading], timeout=_LAST_WORDS_SECONDS)
+            if self._said_bye and self._call is not None:
+                self._call.end("bye")  # which says so, and closes
+            if reading.done() and not writing.done():  # what is left to be said is said
+                if not self._said_bye:
                     self._outgoing.close()
                 await asyncio.wait([writing], timeout=_LAST_WORDS_SECONDS)
         finally:
@@ -198,7 +202,7 @@ def welcome(call: Call, max_sources: int) -> dict[str, Any]:
         "model": capabilities.model,
         "input": {"audio": capabilities.supports_audio_input, "video": capabilities.supports_image_input},
         "sources_max": max_sources,
-        "files": call.file_names(),
+        "files": call.downloads.names,
         "push_to_talk": call.session.settings.turn_detection.mode == "manual",
     }
 

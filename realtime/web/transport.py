@@ -1,23 +1,24 @@
 """What aiortc's public interface does not tell of a transport, asked in one place.
 
 Owns: `offer_loopback` (a candidate at 127.0.0.1, which aioice leaves out and has no setting for), `Heartbeat` (when something was last heard of the other
-side) and `watch_sent` (which RTP timestamps go out). Driven by `realtime.web.peer`. The only module of the room that knows private
+side), `watch_sent` (which RTP timestamps go out) and `quality_of` (loss, jitter, round trip). Driven by `realtime.web.peer`. The only module of the room that knows private
 names of aiortc and aioice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiortc import RTCPeerConnection
 
 from realtime.pipelines.clock import Clock
 
-__all__ = ["Heartbeat", "offer_loopback", "watch_sent"]
+__all__ = ["Heartbeat", "offer_loopback", "quality_of", "watch_sent"]
 
 _LOOPBACK = "127.0.0.1"
+_SOUND_TICKS_PER_MS = 48
 
 
 def _transports(pc: RTCPeerConnection) -> list[Any]:
@@ -146,3 +147,19 @@ class Heartbeat:
         if asking is not None:
             asking.cancel()
             await asyncio.wait([asking])
+
+
+def quality_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Loss, jitter and round trip of the sound, of an aiortc statistics report; what is not known is left out."""
+    quality: dict[str, Any] = {}
+    for each in report.values():
+        if getattr(each, "kind", None) != "audio":
+            continue
+        if each.type == "inbound-rtp":
+            quality["lost"] = max(0, each.packetsLost)
+            quality["jitter_ms"] = round(each.jitter / _SOUND_TICKS_PER_MS, 1)
+        elif each.type == "remote-inbound-rtp":
+            quality["sent_lost"] = max(0, each.packetsLost)
+            if each.roundTripTime is not None:
+                quality["rtt_ms"] = round(each.roundTripTime * 1000, 1)
+    return quality

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from realtime.testing import ManualClock
 from realtime.testing.loopback import make_peer, on_loopback
 from realtime.web import WebLimits
 from realtime.web import peer as peer_module
-from realtime.web.transport import Heartbeat
+from realtime.web.transport import Heartbeat, quality_of
 
 NEVER = "a=candidate:1 1 udp 2130706431 192.0.2.1 9 typ host"
 """An address of documentation: nothing is there."""
@@ -218,6 +219,35 @@ async def test_hints_for_a_channel_that_has_closed_raise_nothing(serve, call):
     await caller.hang_up()
     await caller.receive("error", code="peer_lost")
     assert peer.send({"type": "sender"}) is False
+
+
+async def test_loss_jitter_and_round_trip_of_the_sound_are_told(serve, call):
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    await caller.receive("connected")
+    (running,) = served.bot.calls.values()
+    await caller.send(type="inspect", on=True)
+
+    def measured() -> list[dict[str, Any]]:
+        return [each for each in caller.messages if each["type"] == "inspect" and "rtt_ms" in each["packets"]]
+
+    (packets, *_) = [each["packets"] for each in await caller.until(measured)]
+    assert packets["lost"] == packets["sent_lost"] == 0
+    assert packets["jitter_ms"] >= 0
+    assert packets["received"] > 0
+    assert running.peer.figures["received"] >= packets["received"]
+
+
+def test_statistics_of_pictures_and_unknown_figures_are_left_out():
+    made = SimpleNamespace
+    report = {
+        "a": made(type="inbound-rtp", kind="audio", packetsLost=-1, jitter=96),
+        "b": made(type="inbound-rtp", kind="video", packetsLost=9, jitter=9_000),
+        "c": made(type="remote-inbound-rtp", kind="audio", packetsLost=3, roundTripTime=None),
+        "d": made(type="transport"),
+    }
+    assert quality_of(report) == {"lost": 0, "jitter_ms": 2.0, "sent_lost": 3}
 
 
 # -- B47: letting go ---------------------------------------------------------------------------------------------------
