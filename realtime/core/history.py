@@ -18,6 +18,7 @@ from realtime.chat.messages import ChatMessage
 from realtime.core.effects import Effects
 from realtime.core.events import MessageCommitted
 from realtime.core.places import Place, PlaceState
+from realtime.core.units import call_ids, oldest_unit, seeded_round, trimmed_units
 
 __all__ = ["History"]
 
@@ -56,7 +57,7 @@ class History:
             place.message, place.entry, place.is_new = entry.message, entry, False
             self._by_entry[entry] = place
             place.state, place.visible = PlaceState.FINAL, True
-            place.round_id = _seeded_round(entry.message, rounds, self._tail)
+            place.round_id = seeded_round(entry.message, rounds, self._tail)
             self._link(place, self._tail)
             self._frontier = place
             self.visible_count += 1
@@ -141,16 +142,7 @@ class History:
 
     def trimmed_units(self) -> Iterator[list[Place]]:
         """What is visible and not in the context, newest first, whole tool rounds; frames are left out."""
-        place: Place | None = self._frontier
-        while place is not None and place is not self._head:
-            unit = [place]
-            before = place.preceding
-            while place.round_id is not None and before is not None and before.round_id == place.round_id:
-                unit.append(before)
-                before = before.preceding
-            if all(one.entry is None and one.message is not None and not one.message.is_frame for one in unit):
-                yield unit
-            place = before
+        return trimmed_units(self._head, self._frontier)
 
     def come_back(self, places: Iterable[Place]) -> None:
         """Trimmed messages stand in the context again, where they stood."""
@@ -274,7 +266,7 @@ class History:
                 if probe.message.tool_call_id in calls_after:
                     break
             else:
-                calls_after |= set(probe.item_ids) | _call_ids(probe)
+                calls_after |= set(probe.item_ids) | call_ids(probe)
             after = probe
             probe = probe.following
         place = Place(item_ids)
@@ -388,31 +380,4 @@ class History:
 
     def oldest_unit(self) -> list[Place]:
         """The oldest visible message, with its whole tool round if it is of one; a round with an open call stays."""
-        first = self._head.following
-        while first is not None and first.visible:
-            unit = [first]
-            following = first.following
-            while first.round_id is not None and following is not None and following.round_id == first.round_id:
-                unit.append(following)
-                following = following.following
-            if not any(place.awaits_result for place in unit):
-                return unit
-            first = following
-        return []
-
-
-def _call_ids(place: Place) -> set[str]:
-    return {call.call_id for call in place.message.tool_calls} if place.message is not None else set()
-
-
-def _seeded_round(message: ChatMessage, rounds: dict[str, str], before: Place) -> str | None:
-    """The round of a seeded message: calls in a row are one, and their results belong to it."""
-    if message.tool_call_id:
-        return rounds.get(message.tool_call_id)
-    if not message.tool_calls:
-        return None
-    is_next_call = before.round_id is not None and before.message is not None and bool(before.message.tool_calls)
-    round_id = before.round_id if is_next_call else f"seeded:{message.tool_calls[0].call_id}"
-    assert round_id is not None
-    rounds.update((call.call_id, round_id) for call in message.tool_calls)
-    return round_id
+        return oldest_unit(self._head)
