@@ -10,7 +10,8 @@ const BACK_OFF_MS = [200, 500, 1000, 2000, 4000];
 const GIVE_UP_MS = 120_000; // as long as a way back is tried
 const DISCONNECTED_MS = 1500; // ICE may mend itself within this
 const CONNECT_MS = 15_000;
-const ANSWER_MS = 6000;
+const ANSWER_MS = 10_000; // gathering candidates may take the server five seconds
+const WELCOME_MS = 100_000; // a model may have to be loaded first
 const LOST_MEDIA = new Set(["peer_lost", "connect_failed", "connect_timeout", "no_media"]);
 
 export class Call extends EventTarget {
@@ -43,10 +44,6 @@ export class Call extends EventTarget {
     return this.#identity;
   }
 
-  get peer() {
-    return this.#pc;
-  }
-
   /** Begin, or go on with the call that `identity` names. */
   start({ token = "", identity = null, iceServers = [] }) {
     this.#token = token;
@@ -65,7 +62,7 @@ export class Call extends EventTarget {
     await this.#senders.get(source)?.replaceTrack(track);
   }
 
-  /** Say something to the server: over the data channel if it is open, else over the websocket. Tells if it went. */
+  /** Say something to the server: over the websocket, or over the data channel while that is away. Tells if it went. */
   send(message) {
     const text = JSON.stringify(message);
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text);
@@ -98,6 +95,7 @@ export class Call extends EventTarget {
     this.#socket = socket;
     this.#after("connect", CONNECT_MS, () => this.#lost("The server does not answer"));
     socket.addEventListener("open", () => {
+      if (socket === this.#socket) this.#after("connect", WELCOME_MS, () => this.#lost("The model does not begin"));
       const hello = { type: "hello" };
       if (this.#token) hello.token = this.#token;
       if (this.#identity) Object.assign(hello, this.#identity);
@@ -142,10 +140,9 @@ export class Call extends EventTarget {
   }
 
   #error(message) {
-    if (message.fatal || message.code === "gone") {
-      const code = message.code === "gone" && !message.fatal ? "replaced" : message.code;
-      this.#tell("message", { ...message, code });
-      this.#finish("", code);
+    if (message.fatal) {
+      this.#tell("message", message);
+      this.#finish("", message.code);
     } else if (LOST_MEDIA.has(message.code)) {
       if (this.#pc?.connectionState === "connected" || !this.#timers.has("connect")) this.#mend();
     } else {

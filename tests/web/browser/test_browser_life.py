@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,21 @@ def test_two_pages_have_a_conversation_each(visit):
     expect(other.line("assistant", "Ada")).to_be_visible()
     assert one.session()["conversation"] != other.session()["conversation"]
     assert "Ada" not in one.page.inner_text("#captions")
+
+
+def test_a_second_window_takes_the_call_over_and_the_first_says_so(visitor):
+    """A duplicated tab has the first one's memory; a conversation is in one place at a time."""
+    visitor.begin()
+    call = visitor.call_id()
+    memory = visitor.page.evaluate("() => sessionStorage.getItem('realtime.call')")
+    twin = visitor.page.context.new_page()
+    twin.add_init_script(f"sessionStorage.setItem('realtime.call', {json.dumps(memory)})")
+    twin.goto(visitor.page.url)
+    expect(twin.locator("#link")).to_have_attribute("data-link", "live")
+    expect(visitor.page.locator("#notices")).to_contain_text("This conversation goes on in another window.")
+    expect(visitor.page.locator("#start")).to_be_visible()
+    assert call in visitor.server.facts()["calls"]
+    twin.click("#end")
 
 
 def test_the_call_ends_on_the_server_when_the_page_hangs_up(visitor):
