@@ -14,7 +14,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from realtime.core.events import MessageCommitted, ReplyStarted, SessionEnded, SpeechStarted, SpeechStopped
+from realtime.core.events import (
+    MessageCommitted,
+    ReplyStarted,
+    SessionEnded,
+    SessionEvent,
+    SpeechStarted,
+    SpeechStopped,
+)
 from realtime.errors import RealtimeError, SessionClosed
 from realtime.pipelines.clock import Clock, Deadline
 from realtime.session import RealtimeSession
@@ -226,7 +233,7 @@ class Call:
         """Tell the listener of every event."""
         try:
             async for event in events:
-                if isinstance(event, (SpeechStarted, SpeechStopped, MessageCommitted)):
+                if isinstance(event, (SpeechStarted, SpeechStopped)) or _is_said(event):
                     self.touch()
                 self.hints.take(event)
                 self.inspector.take(event)
@@ -379,6 +386,11 @@ class Call:
 
     def _send_on_channel(self, message: Mapping[str, Any]) -> bool:
         return self._peer is not None and self._peer.send(message)
+
+
+def _is_said(event: SessionEvent) -> bool:
+    """Whether words joined the conversation; a camera that looks on says nothing."""
+    return isinstance(event, MessageCommitted) and not event.message.is_frame
 
 
 def _refusal(error: Exception) -> CallRefused:

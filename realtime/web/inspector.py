@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Inspector"]
 
 _EVERY_SECONDS = 0.25
+_PAUSES_PER_SNAPSHOT = 20
+"""A long context takes a while to be looked through: never more than a twentieth of the time."""
 _MEASURE_SECONDS = 1.0
 _MOST_MESSAGES = 200
 """Messages in a snapshot, the newest; how many are before them is told."""
@@ -113,11 +115,13 @@ class Inspector:
                 if self._call.peer is not None and self._call.at - measured_at >= _MEASURE_SECONDS:
                     measured_at = self._call.at
                     await self._call.peer.measure()
+                begun_at = self._call.at
                 figures = self._figures()
                 if self._told != self._revision or figures != self._last_figures or self._call.session.pending:
                     self._told, self._last_figures = self._revision, figures
                     self._call.tell(self.snapshot() | figures)
-                await self._call.pause(_EVERY_SECONDS)
+                took = self._call.at - begun_at
+                await self._call.pause(max(_EVERY_SECONDS, took * _PAUSES_PER_SNAPSHOT))
         finally:
             self._running = False
 

@@ -7,6 +7,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 from realtime import RealtimeSession
@@ -91,6 +92,17 @@ async def test_a_call_in_which_nobody_says_anything_ends(make_calls, clock):
     assert await over(call) == "idle"
     assert page.told[-1] == {"type": "bye", "reason": "idle"}
     assert page.left
+
+
+async def test_a_camera_that_looks_on_says_nothing(make_calls, clock):
+    call = await open_call(make_calls(idle_seconds=20))
+    call.listen(Page())
+    for _ in range(3):
+        await clock.run(5)
+        await call.session.send_image(np.zeros((8, 8, 3), np.uint8))
+    await clock.run(10)
+    assert await over(call) == "idle"
+    assert len(call.session.all_messages()) == 3
 
 
 async def test_a_call_ends_when_its_time_is_up(make_calls, clock):
