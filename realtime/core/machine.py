@@ -108,6 +108,7 @@ class SessionMachine(MachineActs):
             self._responding.deadline,
             self._parts.limits.ends_at,
             self._parts.barge_in.resumes_at,
+            self._parts.missing_audio.due_at,
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -125,6 +126,8 @@ class SessionMachine(MachineActs):
         resumes_at = self._parts.barge_in.resumes_at
         if resumes_at is not None and resumes_at <= now:
             self._parts.barge_in.resume()
+        self._parts.missing_audio.make(now=now)
+        self._parts.memory.bound()
         self._finish()
 
     # == feed: the model ================================================================================================
@@ -148,6 +151,7 @@ class SessionMachine(MachineActs):
             return
         self._parts.effects.now = now
         self._parts.input_audio.push(pcm)
+        self._parts.missing_audio.heard(now=now)
         self._parts.memory.bound()
 
     def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame

@@ -21,6 +21,7 @@ from realtime.core.keeping import Keeping
 from realtime.core.ledger import Ledger
 from realtime.core.limits import LimitWatch
 from realtime.core.memory import MemoryCap
+from realtime.core.missing_audio import MissingAudio
 from realtime.core.outbox import Outbox
 from realtime.core.outgoing import Outgoing
 from realtime.core.overlap import Overlap
@@ -96,6 +97,11 @@ class Parts:
             transcribes=settings.transcription != "off" and capabilities.reports_input_transcripts,
             is_cut_by_replies=self._is_cut_by_replies(capabilities),
         )
+        self.missing_audio = MissingAudio(
+            input_audio=self.input_audio,
+            speech=self.speech,
+            is_needed=self._ends_turns_by_silence(capabilities),
+        )
         self.replies = Replies(
             capabilities=capabilities,
             history=self.history,
@@ -154,6 +160,9 @@ class Parts:
     def _is_cut_by_replies(self, capabilities: ModelCapabilities) -> bool:
         return not capabilities.reports_speech_boundaries and self.settings.turn_detection.mode != "manual"
 
+    def _ends_turns_by_silence(self, capabilities: ModelCapabilities) -> bool:
+        return capabilities.supports_audio_input and self.settings.turn_detection.mode != "manual"
+
     def _reports_boundaries(self, capabilities: ModelCapabilities) -> bool:
         return capabilities.reports_speech_boundaries and self.settings.turn_detection.mode != "manual"
 
@@ -176,3 +185,4 @@ class Parts:
         self.speech.transcribes = self.settings.transcription != "off" and capabilities.reports_input_transcripts
         self.speech.is_cut_by_replies = self._is_cut_by_replies(capabilities)
         self.input_audio.reports_boundaries = self._reports_boundaries(capabilities)
+        self.missing_audio.is_needed = self._ends_turns_by_silence(capabilities)

@@ -1,0 +1,67 @@
+"""Silence where the user's sound stops coming while it is listened to.
+
+Owns: when sound last came, and how much silence stands in for it since. Driven by `SessionMachine`, in its audio and by its
+timer. Never judges whether somebody speaks.
+
+A provider that decides by silence when a turn is over has to hear silence. A microphone that is muted at its source, a
+player at the end of its file or a track that was removed sends none: the turn would stay open for as long as the call lasts,
+and the camera at its speaking rate.
+"""
+
+from __future__ import annotations
+
+from realtime.core.input_audio import InputAudio
+from realtime.core.speech import Speech
+
+__all__ = ["MissingAudio"]
+
+PATIENCE_SECONDS = 1.0
+"""Sound that is late by so much is missing; a network's stutter is shorter."""
+_STEP_SECONDS = 0.1
+"""Silence comes in pieces of this much, as fast as time passes."""
+_MOST_SECONDS = 12.0
+"""No provider waits longer for more words."""
+_MOST_UNTOLD_SECONDS = 2.0
+"""The same where the provider does not say whether it hears speech."""
+
+
+class MissingAudio:
+    """The stand-in for sound that does not come."""
+
+    def __init__(self, *, input_audio: InputAudio, speech: Speech, is_needed: bool) -> None:
+        """Nothing was heard yet.
+
+        Args:
+            input_audio: Where the silence goes.
+            speech: Whether a turn is open.
+            is_needed: The provider decides when a turn is over.
+        """
+        self._input = input_audio
+        self._speech = speech
+        self.is_needed = is_needed
+        """Whether silence ends the user's turns; changes with the model."""
+        self._heard_at: float | None = None
+        self._made_seconds = 0.0
+
+    def heard(self, *, now: float) -> None:  # hot path: 25–50 times a second
+        """Sound came."""
+        self._heard_at = now
+        self._made_seconds = 0.0
+
+    @property
+    def due_at(self) -> float | None:
+        """When the next piece of silence is due; None: none is wanted."""
+        if not self.is_needed or self._heard_at is None:
+            return None
+        most = _MOST_UNTOLD_SECONDS
+        if self._input.reports_boundaries:
+            most = _MOST_SECONDS if self._speech.is_speaking else 0.0
+        if self._made_seconds >= most:
+            return None
+        return self._heard_at + PATIENCE_SECONDS + self._made_seconds
+
+    def make(self, *, now: float) -> None:
+        """Put in the silence that is due."""
+        while (due_at := self.due_at) is not None and due_at <= now:
+            self._input.push(bytes(round(_STEP_SECONDS * self._input.rate_hz) * 2))
+            self._made_seconds += _STEP_SECONDS
