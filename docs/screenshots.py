@@ -1,7 +1,7 @@
 # ruff: noqa: INP001, S603  (documents are no package; the command is our own)
 """Make the pictures of docs/browser.md: the page in a real call with the local LLM, at three widths, light and dark.
 
-    pip install -e '.[dev]' && python docs/screenshots.py
+    pip install -e '.[dev]' && python docs/screenshots.py [phone tablet desktop]
 
 Needs Chromium. The camera is the street of `realtime demo`, the microphone asks what its sign says.
 """
@@ -50,7 +50,7 @@ def make_devices(folder: Path) -> tuple[Path, Path]:
 
 def hear(page: Page, seconds: float) -> None:
     """Wait until a reply has sounded for so long."""
-    page.wait_for_selector("#stop:not([disabled])", timeout=60_000)
+    page.wait_for_selector("#stop:not([disabled])", timeout=120_000)
     page.wait_for_timeout(1000 * seconds)
 
 
@@ -59,7 +59,7 @@ def settle(page: Page, replies: int) -> None:
     page.wait_for_function(
         "(many) => document.querySelectorAll('.line[data-role=assistant]:not([data-growing])').length >= many",
         arg=replies,
-        timeout=60_000,
+        timeout=120_000,
     )
 
 
@@ -113,20 +113,22 @@ def main() -> None:
         microphone, camera = make_devices(Path(folder))
         assert server.stdout is not None
         address = next(word for line in server.stdout for word in line.split() if word.startswith("http://"))
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or shutil.which("google-chrome"),
-            args=[
-                "--use-fake-device-for-media-stream",
-                "--use-fake-ui-for-media-stream",
-                f"--use-file-for-fake-audio-capture={microphone}%noloop",
-                f"--use-file-for-fake-video-capture={camera}",
-            ],
-        )
-        for name in SIZES:
-            for theme in ("light", "dark"):
-                hold_call(browser, address, name, theme)
-        browser.close()
-        server.terminate()
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium") or shutil.which("google-chrome"),
+                args=[
+                    "--use-fake-device-for-media-stream",
+                    "--use-fake-ui-for-media-stream",
+                    f"--use-file-for-fake-audio-capture={microphone}%noloop",
+                    f"--use-file-for-fake-video-capture={camera}",
+                ],
+            )
+            for name in sys.argv[1:] or SIZES:
+                for theme in ("light", "dark"):
+                    hold_call(browser, address, name, theme)
+            browser.close()
+        finally:
+            server.terminate()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ export class Conversation {
   #notices;
   #muted = false;
   #floor = "idle"; // idle, you, thinking, reply
+  #reply = ""; // the newest
   #seen = new Map(); // source → {at, reason}
   #notes = 0;
 
@@ -92,6 +93,7 @@ export class Conversation {
         this.#captions.update(event.message_id, { role: "user", text: "(not understood)", final: true });
         break;
       case "ReplyStarted":
+        this.#reply = event.reply_id;
         this.#take("reply", "Replying. Speak, or press Stop, to interrupt");
         break;
       case "ReplyInterrupted":
@@ -99,7 +101,7 @@ export class Conversation {
         break;
       case "TurnCompleted":
         for (const message of event.messages ?? []) this.#message(message);
-        if (this.#floor !== "you") this.listen();
+        if (this.#floor !== "you" && event.reply_id === this.#reply) this.listen();
         break;
       case "FrameKept":
         this.#seen.set(event.source, { at: performance.now() - (event.age_ms ?? 0), reason: event.reason });
@@ -169,12 +171,12 @@ export class Conversation {
     if (letters !== null) this.#captions.update(id, { heard: letters });
   }
 
-  #interrupted({ heard, unheard }) {
+  #interrupted({ reply_id: reply, heard, unheard }) {
     const [id, line] = this.#captions.newest("assistant") ?? [];
     if (id && !line.final) {
       this.#captions.update(id, { text: heard ?? "", unheard: unheard ?? "", interrupted: true, heard: null, final: true });
     }
-    if (this.#floor === "reply") this.listen();
+    if (this.#floor === "reply" && reply === this.#reply) this.listen();
   }
 
   #inspect(snapshot) {
