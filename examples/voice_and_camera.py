@@ -10,41 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from aiortc.contrib.media import MediaPlayer
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
-from av import AudioFrame
 
 from realtime import RealtimeSession
 from realtime.events import FrameKept, MessageCommitted, TurnCompleted
 from realtime.pcm import wav_bytes
-
-
-class ThenSilence(MediaStreamTrack):
-    """A microphone that stays open when the file is over, so that the end of the sentence can be heard."""
-
-    kind = "audio"
-
-    def __init__(self, file: Any) -> None:
-        super().__init__()
-        self.file = file
-
-    async def recv(self) -> AudioFrame:
-        """The file's next frame, or 20 ms of silence."""
-        if self.file is not None:
-            try:
-                frame: AudioFrame = await self.file.recv()
-                return frame
-            except MediaStreamError:
-                self.file = None
-        await asyncio.sleep(0.02)
-        silence = AudioFrame(format="s16", layout="mono", samples=480)
-        silence.planes[0].update(bytes(960))
-        silence.sample_rate, silence.time_base = 24_000, Fraction(1, 24_000)
-        return silence
 
 
 async def call(model: str, microphone: Path, camera: Path | None) -> bytes:
@@ -55,7 +27,7 @@ async def call(model: str, microphone: Path, camera: Path | None) -> bytes:
         assert speech is not None, f"{microphone} holds no sound"
         if camera is not None and (pictures := MediaPlayer(str(camera), loop=True).video) is not None:
             session.add_track(pictures, source="camera")
-        session.add_track(ThenSilence(speech), source="microphone")
+        session.add_track(speech, source="microphone")
         async for event in session:
             match event:
                 case FrameKept():
