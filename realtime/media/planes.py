@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from functools import cache
 from typing import Any
 
 import av
@@ -38,6 +39,15 @@ _MATRIX_OF_FRAME = {1: _BT709, 4: _FCC, 7: _SMPTE240M, 9: _BT2020, 10: _BT2020}
 """AVColorSpace of a frame → swscale's matrix; all others are BT.601, which is what an unmarked frame is taken for."""
 
 
+_LUMA_WEIGHTS = {_BT709: (0.2126, 0.0722), _FCC: (0.30, 0.11), _SMPTE240M: (0.212, 0.087), _BT2020: (0.2627, 0.0593)}
+"""Of red and blue, by matrix."""
+_BT601_WEIGHTS = (0.299, 0.114)
+_MIDDLE = np.uint8(128)
+_TWICE = np.uint16(257)
+_STRIPE = 65_536
+"""Samples of a chroma plane that are worked on at once."""
+
+
 class _Contexts(threading.local):
     """The scaling contexts of one thread, the least recently used dropped first: setting one up costs a millisecond."""
 
@@ -58,7 +68,7 @@ class _Contexts(threading.local):
 _contexts = _Contexts()
 
 
-def convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.VideoFrame:
+def convert(frame: av.VideoFrame, size: tuple[int, int], target: str, *, keeps_matrix: bool = False) -> av.VideoFrame:
     """Scale and convert with swscale, on the calling thread only.
 
     The range and the matrix that the frame states are honoured; what comes out is full range BT.601.
@@ -67,13 +77,14 @@ def convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.Vide
         frame: Any frame that swscale reads rightly (see `realtime.media.video`).
         size: Width and height of the result, not turned.
         target: The pixel format of the result.
+        keeps_matrix: Leave the matrix as the frame states it.
 
     Raises:
         ImageError: The pixel format cannot be read.
     """
     name = frame.format.name
     source_range = ColorRange.JPEG if luma_is_full_range(frame) else ColorRange.MPEG
-    matrix = _MATRIX_OF_FRAME.get(int(frame.colorspace), _BT601)
+    matrix = _BT601 if keeps_matrix else _matrix_of(frame)
     context = _contexts.get((name, frame.width, frame.height, source_range, matrix, size, target))
     try:
         return context.reformat(
@@ -92,6 +103,10 @@ def convert(frame: av.VideoFrame, size: tuple[int, int], target: str) -> av.Vide
         raise ImageError(
             "frame", f"a frame of pixel format {name!r}", f"of a pixel format that swscale reads ({error})"
         ) from error
+
+
+def _matrix_of(frame: av.VideoFrame) -> int:
+    return _MATRIX_OF_FRAME.get(int(frame.colorspace), _BT601)
 
 
 def is_limited_gray(frame: av.VideoFrame) -> bool:
@@ -116,7 +131,14 @@ def frame_to_jpeg(frame: av.VideoFrame, plan: Placement, quality: int, *, quarte
     if max(plan.size) > _MAX_JPEG_SIDE:
         raise ImageError("frame", f"a picture of {width}x{height}", f"at most {_MAX_JPEG_SIDE} pixels a side for JPEG")
     scaled = (height, width) if quarters % 2 else (width, height)
-    planes = tuple(plane_rows(plane, plane.width) for plane in convert(frame, scaled, "yuvj420p").planes)
+    # swscale changes a matrix by way of RGB, which takes three times as long as scaling.
+    matrix = _matrix_of(frame)
+    is_ours = matrix in _LUMA_WEIGHTS and not frame.format.is_rgb and not any(side % 2 for side in scaled)
+    converted = convert(frame, scaled, "yuvj420p", keeps_matrix=is_ours)
+    planes = tuple(plane_rows(plane, plane.width) for plane in converted.planes)
+    if is_ours:
+        planes = planes if converted is not frame else tuple(plane.copy() for plane in planes)
+        _to_bt601(planes, matrix)
     if is_limited_gray(frame):
         planes = (LIMITED_TO_FULL[planes[0]], *planes[1:])
     if quarters:
@@ -136,6 +158,65 @@ def rgb_to_jpeg(pixels: NDArray[np.uint8], plan: Placement, quality: int) -> byt
     # Copied into FFmpeg's own memory: swscale reads a little beyond the end of a line.
     plane_rows(frame.planes[0], width * 3)[:] = pixels.reshape(height, width * 3)
     return frame_to_jpeg(frame, plan, quality)
+
+
+def _to_bt601(planes: _Planes, matrix: int) -> None:
+    """Bring full-range 4:2:0 planes, of even size, from another matrix to BT.601, where they are.
+
+    Grey stays as it is: what changes is a share of both chroma planes, added to each of the three.
+    """
+    luma, blue, red = planes
+    shares = _shares_of_chroma(matrix)
+    step = max(1, _STRIPE // blue.shape[1])  # what is worked on stays in the processor's cache
+    for top in range(0, blue.shape[0], step):
+        rows, double = slice(top, top + step), slice(2 * top, 2 * (top + step))
+        u, v = blue[rows].astype(np.int16), red[rows].astype(np.int16)
+        change, to_blue, to_red = (_mix(u, v, share) for share in shares)
+        _add_doubled(luma[double], change)
+        u += to_blue
+        v += to_red
+        np.clip(u, 0, 255, out=blue[rows], casting="unsafe")
+        np.clip(v, 0, 255, out=red[rows], casting="unsafe")
+
+
+def _mix(blue: NDArray[np.int16], red: NDArray[np.int16], share: tuple[int, int]) -> NDArray[np.int16]:
+    """So many 128ths of each chroma plane, which have their zero at 128."""
+    mixed = blue * np.int16(share[0])
+    mixed += red * np.int16(share[1])
+    mixed += np.int16(64 - 128 * (share[0] + share[1]))
+    mixed >>= 7
+    return mixed
+
+
+def _add_doubled(luma: NDArray[np.uint8], change: NDArray[np.int16]) -> None:
+    """Add a change of at most ±127 that each square of 2×2 luma samples shares, without wrapping; `change` is used up."""
+    rows = (luma[0::2], luma[1::2])
+    # On bytes: two of a row at once, as one number of 16 bits that has the same byte twice.
+    change += _MIDDLE
+    level = change.astype(np.uint8)
+    more, less = (
+        (part.astype(np.uint16) * _TWICE).view(np.uint8)
+        for part in (np.maximum(level, _MIDDLE) - _MIDDLE, _MIDDLE - np.minimum(level, _MIDDLE))
+    )
+    room = ~more
+    for row in rows:
+        np.minimum(row, room, out=row)
+        np.add(row, more, out=row)
+        np.maximum(row, less, out=row)
+        np.subtract(row, less, out=row)
+
+
+@cache
+def _shares_of_chroma(matrix: int) -> tuple[tuple[int, int], ...]:
+    """What of blue and red chroma is added to luma, blue and red, in 128ths, to bring a matrix to BT.601."""
+
+    def to_rgb(kr: float, kb: float) -> NDArray[np.float64]:
+        kg = 1 - kr - kb
+        blue, red = 2 * (1 - kb), 2 * (1 - kr)
+        return np.array([[1, 0, red], [1, -blue * kb / kg, -red * kr / kg], [1, blue, 0]])
+
+    change = np.linalg.inv(to_rgb(*_BT601_WEIGHTS)) @ to_rgb(*_LUMA_WEIGHTS[matrix]) - np.eye(3)
+    return tuple((round(128 * float(row[1])), round(128 * float(row[2]))) for row in change)
 
 
 def _in_even_memory(luma: NDArray[np.uint8]) -> NDArray[np.uint8]:
