@@ -1,4 +1,4 @@
-"""What it costs to be at the other end of a call: processor time per second of call, of the receiving process, threads included.
+"""What it costs to be at the other end of a call: processor time per second received, of the receiving process, threads included.
 
 The sender is another process. It sends Opus and a moving picture with sensor noise as packets that were encoded before, and
 answers a request for a key frame as an encoder would: with a key frame. In the same run the same is done with plain aiortc:
@@ -382,10 +382,11 @@ async def receive(way: str, case: Case, sessions: int, seconds: float) -> None:
     began, cpu = time.monotonic(), time.process_time()
     await asyncio.sleep(seconds)
     cpu, lasted = time.process_time() - cpu, time.monotonic() - began
+    received = (side.bytes - heard) / 2 / MODEL_RATE_HZ
     figures = {
-        "cpu_ms": cpu * 1000 / lasted / sessions,
+        "cpu_ms": cpu * 1000 / received,
         "frames": (side.frames_came() - frames) / lasted / sessions,
-        "heard": (side.bytes - heard) / 2 / MODEL_RATE_HZ / lasted / sessions,
+        "heard": received / lasted / sessions,
         "pictures": (side.pictures - seen) / lasted / sessions,
         "rss_mb": rss_mb(),
     }
