@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from realtime.web.serve import ServeOptions, _greeting, parse_options
+from realtime.errors import UserError
+from realtime.web.serve import ServeOptions, _greeting, main, parse_options
 
 Started = tuple[subprocess.Popen[str], str]
 SOON = {"timeout": 60}
@@ -89,13 +90,19 @@ def test_a_port_that_is_taken_is_said_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["--port", "x"], ["--nonsense"], ["--model", "nobody:nothing"]])
-def test_what_cannot_be_is_said_in_one_line(
-    run_realtime: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str]
-) -> None:
-    done = run_realtime("serve", *arguments)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+@pytest.mark.parametrize("arguments", [["--port", "x"], ["--nonsense"], ["--max-tokens", "many"]])
+def test_an_option_that_cannot_be_is_said_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parse_options(arguments)
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("realtime serve: ")
+    assert said.count("\n") == 1
+
+
+def test_a_model_that_is_none_is_refused() -> None:
+    with pytest.raises(UserError):
+        main(["--model", "nobody:nothing"])
 
 
 def test_without_the_extra_the_command_says_how_to_get_it(tmp_path: Path) -> None:
