@@ -78,7 +78,10 @@ def hold_call(browser: Browser, address: str, name: str, theme: Any) -> None:
     if name == "desktop":
         save(page, f"lobby-{theme}")
     page.click("#use-camera")
+    page.click("#use-microphone")
     page.click("#start")
+    page.wait_for_selector("#link[data-link=live]", timeout=120_000)
+    page.click("#mute")  # the microphone is opened, and the question comes out of it
     settle(page, 1)
     say(page, TALE)
     hear(page, 3)

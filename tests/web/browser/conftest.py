@@ -134,6 +134,11 @@ class Visitor:
         link = self.page.locator("#link").get_attribute("data-link")
         assert link == "live", self.page.locator("#notices").inner_text()
 
+    def speak(self) -> None:
+        """Open the microphone of a call that was begun without one: the question comes out of it, once, and all of it is sent."""
+        assert self.page.locator("#use-microphone").get_attribute("aria-checked") == "false"
+        self.page.click("#mute")
+
     def say(self, text: str) -> None:
         """Write something."""
         self.page.fill("#text", text)

@@ -21,9 +21,10 @@ WORDS = re.compile("what|sign|say", re.IGNORECASE)
 def test_a_spoken_question_about_a_sign_is_answered_aloud(visitor, transcribe, recording):
     """Speech in, a picture in, speech out: what the page played is recorded there and recognized again."""
     start, stop = recording
-    visitor.begin(microphone=True, camera=True)
+    visitor.begin(camera=True)
     visitor.until("() => document.querySelector('#reply').srcObject?.active")
     start(visitor.page)
+    visitor.speak()
     expect(visitor.line("user")).to_contain_text(WORDS)
     expect(visitor.line("assistant")).to_contain_text("FRESH BREAD")
     words = transcribe(stop(visitor.page)).lower()
@@ -40,7 +41,7 @@ def test_speech_into_a_reply_cuts_it_to_what_was_heard(visitor):
     visitor.begin()
     visitor.say(LONG)
     visitor.hear()
-    visitor.page.click("#mute")  # there was no microphone: it is opened now, and a question comes out of it
+    visitor.speak()
     line = visitor.page.locator(".line[data-interrupted]")
     expect(line.locator(".fate")).to_have_text("Interrupted. What is struck through was not heard.")
     [cut] = [one for one in visitor.session()["messages"] if one["interrupted"]]
@@ -100,10 +101,9 @@ def test_a_muted_microphone_sends_silence_and_unmuted_it_is_heard(visitor):
     assert sound["totalAudioEnergy"] == 0
     assert visitor.session()["messages"] == []
     page.click("#settings")
-    page.click("#use-microphone")
-    page.click("#use-microphone")  # opened anew, so the question comes again; it is still muted
+    page.click("#use-microphone")  # off
     page.keyboard.press("Escape")
-    page.click("#mute")
+    visitor.speak()  # opened anew and unmuted, so the question comes again
     expect(visitor.line("user")).to_contain_text(WORDS)
 
 
@@ -116,7 +116,7 @@ def test_push_to_talk_hears_only_while_the_key_is_held(visit):
     page.focus("#conversation")
     page.keyboard.down("Space")
     expect(page.locator("#talk")).to_have_attribute("aria-pressed", "true")
-    page.click("#mute")  # there was no microphone; the question begins now
+    visitor.speak()
     page.focus("#conversation")
     visitor.until(
         """async () => {

@@ -42,7 +42,8 @@ def ask_name(visitor: Any) -> None:
 
 
 def test_a_reload_goes_on_with_the_same_conversation(visitor):
-    visitor.begin(microphone=True)
+    visitor.page.check("#ptt-mode")  # so that what the microphone hears does not come between
+    visitor.begin(microphone=True, camera=True)
     visitor.say("My name is Robin.")
     expect(visitor.line("assistant")).not_to_be_empty()
     before = visitor.session()
@@ -52,6 +53,8 @@ def test_a_reload_goes_on_with_the_same_conversation(visitor):
     assert visitor.call_id() == call
     expect(visitor.line("user", "My name is Robin.")).to_be_visible()  # the captions are there again
     expect(visitor.page.locator("#mute")).to_have_attribute("aria-pressed", "false")  # and the microphone
+    expect(visitor.page.locator("#tile-camera")).to_be_visible()  # and the camera
+    expect(visitor.page.locator("#talk")).to_be_visible()  # and the way to talk
     ask_name(visitor)
     after = visitor.session()
     assert after["conversation"] == before["conversation"]
