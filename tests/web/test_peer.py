@@ -102,13 +102,13 @@ def cut(pc: Any) -> None:
 
 
 async def test_a_peer_that_vanishes_is_noticed_and_the_conversation_waits_for_it(serve, call):
-    served = await serve(limits=WebLimits(vanish_seconds=0.5))
+    served = await serve(limits=WebLimits(vanish_seconds=1.5))
     caller = await call(served)
     pc = await caller.offer()
     await caller.receive("connected")
     cut(pc)
     told = await caller.receive("error")
-    assert (told["code"], told["message"]) == ("peer_lost", "nothing was heard for 0.5 s")
+    assert (told["code"], told["message"]) == ("peer_lost", "nothing was heard for 1.5 s")
     await caller.hang_up()
     caller.messages.clear()
     await caller.offer()
@@ -118,7 +118,7 @@ async def test_a_peer_that_vanishes_is_noticed_and_the_conversation_waits_for_it
 
 
 async def test_a_vanished_caller_without_a_websocket_ends_its_call_once_and_leaves_nothing(serve, call):
-    served = await serve(limits=WebLimits(vanish_seconds=0.5, grace_seconds=0.2))
+    served = await serve(limits=WebLimits(vanish_seconds=1.5, grace_seconds=0.2))
     caller = await call(served)
     pc = await caller.offer()
     cut(pc)

@@ -9,6 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from realtime.errors import UserError
+from realtime.testing import ManualClock
 from realtime.web import WebLimits
 
 
@@ -152,16 +153,16 @@ async def test_the_reply_can_be_stopped(serve, call, model):
 
 
 async def test_captions_are_told_how_much_has_been_heard(serve, call, model):
-    model.replies.append(" ".join(["word"] * 20))
+    model.replies.append(" ".join(["word"] * 40))
     served = await serve()
     caller = await call(served)
     await caller.offer()
-    await caller.send(type="text", text="Talk for two seconds.")
+    await caller.send(type="text", text="Talk for four seconds.")
     await caller.receive("event", event="TurnCompleted")
     heard = [each["heard"] for each in caller.messages if each["type"] == "heard"]
     assert heard == sorted(heard)
     assert len(set(heard)) > 2
-    assert heard[-1] <= len(" ".join(["word"] * 20))
+    assert heard[-1] <= len(" ".join(["word"] * 40))
 
 
 async def test_what_was_heard_is_what_the_page_reports(serve, call, model):
@@ -329,7 +330,7 @@ async def test_no_more_calls_than_there_are_lines(serve, call):
 
 
 async def test_too_many_calls_from_one_address_are_refused(serve, call):
-    served = await serve(limits=WebLimits(requests_per_minute=3))
+    served = await serve(limits=WebLimits(requests_per_minute=3), clock=ManualClock())
     for _ in range(3):
         await call(served)
     fourth = await call(served, greet=False)
@@ -338,7 +339,7 @@ async def test_too_many_calls_from_one_address_are_refused(serve, call):
 
 
 async def test_too_many_messages_are_left_out_and_that_is_told_once(serve, call):
-    served = await serve(limits=WebLimits(messages_per_second=1))
+    served = await serve(limits=WebLimits(messages_per_second=1), clock=ManualClock())
     caller = await call(served)
     for _ in range(40):
         await caller.send(type="muted", on=True)
