@@ -254,8 +254,11 @@ class VideoIntake:
         self._wanted_since = None
         self.undecoded += 1
         chain = self._chain
-        if chain is not None and sink.may_hold(self._pts_ms()):
-            sink.receive(UndecodedFrame(chain, self._size), now)
+        if sink.may_hold(self._pts_ms()):
+            if chain is None:
+                self._ask_for_key(now)
+            else:
+                sink.receive(UndecodedFrame(chain, self._size), now)
         if not self._is_cheap(ahead=2) and sink.is_due(self._pts_ms() + round(self._lead * 1000)):
             self._ask_for_key(now)
 

@@ -222,7 +222,7 @@ async def test_a_voice_is_whole_and_exact_through_loss_disorder_and_duplicates(c
     assert len(call.heard) / 2 / RATE == pytest.approx(length, abs=1e-6)
     loud = np.frombuffer(bytes(call.heard), "<i2").reshape(-1, 480).astype(float)
     rms = np.sqrt((loud**2).mean(axis=1))
-    assert (rms[10:] > 2_000).all()  # no hole anywhere
+    assert (rms[10:] > 500).all()  # no hole anywhere
 
 
 async def test_a_voice_without_trouble_is_delivered_packet_by_packet(call):

@@ -351,6 +351,20 @@ def test_a_frame_that_was_passed_over_can_be_decoded_afterwards(codec):
     assert _luma(frame.decode()) == call.truth[20]
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_may_be_held_but_cannot_be_decoded_is_asked_for(codec):
+    """Nothing is scheduled, the stream is broken, and the user speaks: the end of the turn will want a picture."""
+    call = Call(codec)
+    call.eye.holds = False
+    call.go(20, lose=lambda index: index == 10)
+    call.go(10)
+    assert not call.camera.requests
+    call.eye.holds = True
+    call.go(10)
+    assert len(call.camera.requests) == 1
+    assert _luma(call.eye.passed[-1].decode()) == call.truth[39]
+
+
 def test_a_damaged_frame_that_was_held_is_an_error():
     call = Call("h264")
     call.put((1, 0, b"\x67\x42\xc0\x1f" + bytes(9), False))
