@@ -43,8 +43,9 @@ export class Inspector {
     this.#drawLeft(removed);
     this.#drawTurns(turns);
     this.#drawFacts({ ...link, frames, ...packets });
-    const live = messages.filter((one) => one.state !== "pending").length + (this.#last.omitted ?? 0);
-    const pictures = messages.reduce((sum, one) => sum + (one.images?.length ?? 0), 0);
+    const held = messages.filter((one) => one.state !== "pending");
+    const live = held.length + (this.#last.omitted ?? 0);
+    const pictures = budget.images ?? held.reduce((sum, one) => sum + (one.images?.length ?? 0), 0);
     this.#at("inspector-sub").textContent =
       `${plural(live, "message")}, ${plural(pictures, "picture")}` +
       (Number.isFinite(budget.tokens) ? `, ${count(budget.tokens)} tokens` : "");
