@@ -308,12 +308,12 @@ class SyntheticPeer:
         """Be silent for a while: so much silence is given to the connection, also where the machine is slow."""
         microphone = self.microphone
         before = 0 if microphone is None else microphone.frames
-        await self._clock.sleep_until(self._clock.now() + seconds)
-        taken = -1
-        while microphone is not None and taken != microphone.frames and before < microphone.frames:
-            if microphone.seconds_of(microphone.frames - before) >= seconds:
+        end = self._clock.now() + seconds
+        await self._clock.sleep_until(end)
+        while microphone is not None and before and microphone.readyState == "live":
+            late = self._clock.now() - end
+            if microphone.seconds_of(microphone.frames - before) >= seconds or late >= self._deadline_seconds:
                 return
-            taken = microphone.frames
             await self._clock.sleep_until(self._clock.now() + _STEP_SECONDS)
 
     async def turn(self, what: Any, *, rate_hz: int = SOUND_RATE_HZ) -> bytes:

@@ -474,17 +474,18 @@ async def test_through_a_peer_connection_the_reply_is_heard_whole_and_the_next_m
         await user.hears(0.2)
         await session.hand_off(Agent(id="phone", model=second))
         await user.hears_reply()
-        assert user.listener.sound_seconds == pytest.approx(1.2, abs=0.25)
+        first_seconds = user.listener.sound_seconds
+        assert 0.8 < first_seconds < 1.4
         while not isinstance(turn := await anext(events), TurnCompleted):
             pass
         assert not turn.interrupted
         await second.hears_audio(32_000)  # a second
         await session.send("Go on.")
         await user.hears_reply()
-        assert user.listener.sound_seconds > 1.3
+        assert user.listener.sound_seconds > first_seconds + 0.1
         speaking.cancel()
         await asyncio.wait({speaking})
         await user.aclose()
         await bot.close()
-    heard = np.frombuffer(bytes(second.audio), "<i2").astype(float)[8_000:16_000]
-    assert np.count_nonzero(np.diff(np.signbit(heard))) == pytest.approx(300, abs=15)
+    heard = np.frombuffer(bytes(second.audio), "<i2").astype(float)
+    assert np.abs(np.fft.rfft(heard)).argmax() * 16_000 / len(heard) == pytest.approx(300, abs=5)
