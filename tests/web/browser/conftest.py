@@ -38,7 +38,11 @@ expect.set_options(timeout=HANG_MS)
 _NOTE_PEERS = """
 window.peers = [];
 window.RTCPeerConnection = class extends RTCPeerConnection {
-  constructor(...options) { super(...options); window.peers.push(this); }
+  constructor(...options) {
+    super(...options);
+    window.peers.push(this);
+    this.addEventListener("track", ({ track }) => window.listenTo?.(track));
+  }
 };
 window.stats = async (type, kind) => {
   const found = [];
@@ -300,11 +304,15 @@ def transcribe() -> Callable[[bytes], str]:
 
 
 def start_recording(page: Page) -> None:
-    """Record what the page plays."""
+    """Record what the page plays, over whichever connection it comes."""
     page.evaluate(
         """() => {
+          const context = new AudioContext();
+          const ears = context.createMediaStreamDestination();
+          window.listenTo = (track) => context.createMediaStreamSource(new MediaStream([track])).connect(ears);
+          window.listenTo(peers.at(-1).getReceivers()[0].track);
           window.pieces = [];
-          window.recorder = new MediaRecorder(document.querySelector("#reply").srcObject);
+          window.recorder = new MediaRecorder(ears.stream);
           window.recorder.ondataavailable = ({ data }) => window.pieces.push(data);
           window.recorder.start();
         }"""
