@@ -25,7 +25,7 @@ import logging
 import struct
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import pylibsrtp
 from aiortc import RTCRtpReceiver, clock
@@ -321,12 +321,17 @@ class _ShortWay:
         port.take(packet, clock.current_ms())
 
 
-_ways: WeakKeyDictionary[Any, _ShortWay | None] = WeakKeyDictionary()
+_ways: WeakKeyDictionary[Any, ref[_ShortWay] | None] = WeakKeyDictionary()
+"""What a transport has, held by the transport's own ICE connection: a strong reference from here would keep both for ever."""
 
 
 def _short_way(transport: Any) -> _ShortWay | None:
     """The short way of a connected transport, the same for all that it carries; None: this aiortc has none."""
-    if transport not in _ways:
+    known = _ways.get(transport)
+    way = None if known is None else known()
+    if way is not None:
+        return way
+    if known is not None or transport not in _ways:
         connection: Any = getattr(getattr(transport, "transport", None), "_connection", None)
         usable = (
             callable(getattr(connection, "data_received", None))
@@ -336,8 +341,9 @@ def _short_way(transport: Any) -> _ShortWay | None:
             and isinstance(getattr(transport, "_RTCDtlsTransport__rx_bytes", None), int)
             and isinstance(getattr(transport, "_RTCDtlsTransport__rx_packets", None), int)
         )
-        _ways[transport] = _ShortWay(transport) if usable else None
-    return _ways[transport]
+        way = _ShortWay(transport) if usable else None
+        _ways[transport] = None if way is None else ref(way)
+    return way
 
 
 def take_over(peer: Any, track: Any, make_handler: Callable[[], PacketHandler]) -> ReceiverPort | None:

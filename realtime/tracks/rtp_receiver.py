@@ -15,7 +15,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import av
 from aiortc import clock
@@ -55,15 +54,15 @@ _OWN_RATE_HZ = 48_000
 _MAX_STREAMS = 16
 """Streams (SSRCs) of one track that are reported on: a peer cannot make us remember more."""
 
-_intakes: WeakKeyDictionary[Any, TrackIntake] = WeakKeyDictionary()
+_KEPT_AS = "_realtime_intake"
+"""On the track itself: a table of ours would hold the intake, the intake its connection, and so the track, for ever."""
 
 
 def intake_of(track: Any) -> TrackIntake | None:
     """Who receives a track directly; None: aiortc does, or it is no remote track."""
-    try:
-        return _intakes.get(track)
-    except TypeError:  # it cannot be hashed, or not be referred to weakly
-        return None
+    attributes: dict[str, Any] = getattr(track, "__dict__", {})
+    found = attributes.get(_KEPT_AS)
+    return found if isinstance(found, TrackIntake) else None
 
 
 def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
@@ -77,7 +76,7 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     Returns:
         Its intake; None: aiortc receives it (it had begun, or is an aiortc that we do not know).
     """
-    known = _intakes.get(track)
+    known = intake_of(track)
     if known is not None:
         return known
     intake = TrackIntake(track.kind, run)
@@ -85,7 +84,7 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     if port is None:
         return None
     intake.open(port)
-    _intakes[track] = intake
+    track.__dict__[_KEPT_AS] = intake
     return intake
 
 

@@ -232,6 +232,22 @@ async def test_several_calls_at_once_know_nothing_of_each_other(make_calls):
     assert not second.over
 
 
+async def test_calls_with_peer_connections_leave_nothing_behind(serve, call):
+    served = await serve()
+    left: weakref.WeakSet[object] = weakref.WeakSet()
+    for _ in range(4):
+        caller = await call(served)
+        await caller.offer()
+        (running,) = served.bot.calls.values()
+        left.update((running, running.peer, running.session))
+        del running
+        await caller.send(type="bye")
+        await served.until_calls(0)
+        await caller.hang_up()
+    gc.collect()
+    assert len(left) <= 3  # of the last one, whose tasks may still be ending
+
+
 async def test_a_hundred_calls_opened_and_closed_leave_what_was_there(make_calls):
     calls = make_calls()
 
