@@ -239,7 +239,9 @@ def test_thumbprints_differ_by_mean_luma():
     assert thumb_difference(b"", b"\x04" * 1024) == 255
 
 
-@pytest.mark.parametrize("settings", [{"fps_idle": -1}, {"fps_speaking": float("inf")}, {"max_age_seconds": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"fps_idle": -1}, {"fps_speaking": float("inf")}, {"max_age_seconds": 0}, {"decode": "none"}]
+)
 def test_impossible_settings_are_refused(settings):
     with pytest.raises(ArgumentError, match=next(iter(settings))):
         FrameSampling(**settings)
