@@ -101,7 +101,7 @@ class Fetch:
                 if self._remaining() <= 0:
                     raise LinkLost(f"the picture at {_shown(parts)} was not there within {self._seconds:g} s") from None
                 raise LinkLost(f"the picture at {_shown(parts)} could not be fetched: {_words(error)}") from error
-            url = urljoin(url, target)
+            url = _redirected(url, target, parts)
         raise UserError(f"the picture at {_shown(urlsplit(self._url))} was redirected more than {MAX_REDIRECTS} times")
 
     def abort(self) -> None:
@@ -217,6 +217,13 @@ def _checked(url: str) -> SplitResult:
     if "@" in parts.netloc:
         raise UserError(f"the picture at {_shown(parts)} has a name or a password in its address; that is not sent")
     return parts
+
+
+def _redirected(url: str, target: str, parts: SplitResult) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        raise UserError(f"the picture at {_shown(parts)} was redirected to an address that cannot be read") from None
 
 
 def _shown(parts: SplitResult) -> str:

@@ -65,7 +65,15 @@ def test_a_redirection_is_followed_and_too_many_are_not(serve, get):
 
 
 def test_a_redirection_is_looked_at_like_the_address_itself(serve, get):
-    targets = ["http://127.0.0.1/x", "https://user:pass@localhost/x", "file:///etc/passwd", "https:///x"]
+    targets = [
+        "http://127.0.0.1/x",
+        "https://user:pass@localhost/x",
+        "file:///etc/passwd",
+        "https:///x",
+        "https://[oops",
+        "//[::1/x",
+        "https://localhost:port/x",
+    ]
     answers = {f"/{n}": gives(b"", status="302 Found", Location=target) for n, target in enumerate(targets)}
     with serve(answers) as (url, _):
         for number in range(len(targets)):
