@@ -30,22 +30,43 @@ _CHUNK: Final = 65_536
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_UNICAST: Final = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that is handed out for the public internet (IANA, IPv6 Global Unicast Address Assignments)."""
+_SPECIAL: Final = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",
+        "100.64.0.0/10",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "240.0.0.0/4",
+        "2001::/23",
+        "2001:db8::/32",
+        "3fff::/20",
+    )
+)
+"""Not for the public internet (IANA, Special-Purpose Address Registries); Python 3.11 does not know all of them."""
 _UNTYPED: Final = frozenset({"", "application/octet-stream", "binary/octet-stream"})
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is of the public internet, in whatever form it stands for an IPv4 address."""
+    """Whether an address is of the public internet, in whatever form it stands for an IPv4 address.
+
+    What the interpreter's own tables know differs between its versions, so what matters is said here as well.
+    """
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if inner is None and address in _NAT64:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-        if address.teredo is not None:
+        if address not in _GLOBAL_UNICAST or address.teredo is not None:
             return False
-    return address.is_global and not address.is_multicast
+    is_special = any(address in network for network in _SPECIAL if network.version == address.version)
+    return address.is_global and not address.is_multicast and not is_special
 
 
 class Fetch:

@@ -124,6 +124,23 @@ def test_an_address_that_is_no_plain_https_address_is_refused_without_connecting
         "64:ff9b::7f00:1",
         "2002:7f00:1::",
         "2001:0:0:0:0:0:80ff:fefe",
+        "fec0::1",
+        "64:ff9b:1::7f00:1",
+        "::7f00:1",
+        "::ffff:0:127.0.0.1",
+        "5f00::1",
+        "2001:db8::1",
+        "3fff::1",
+        "0.1.2.3",
+        "192.0.0.10",
+        "192.88.99.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "192.0.2.1",
+        "203.0.113.1",
+        "240.0.0.1",
+        "239.255.255.255",
+        "::ffff:192.0.0.10",
     ],
 )
 def test_what_is_not_of_the_public_internet_is_refused(address: str, monkeypatch):
@@ -136,7 +153,18 @@ def test_what_is_not_of_the_public_internet_is_refused(address: str, monkeypatch
         Fetch("https://pictures.example/a.png").run()
 
 
-@pytest.mark.parametrize("address", ["8.8.8.8", "2606:4700::1", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "8.8.8.8",
+        "192.0.1.1",
+        "100.128.0.1",
+        "2606:4700::1",
+        "2001:4860:4860::8888",
+        "::ffff:8.8.8.8",
+        "64:ff9b::808:808",
+    ],
+)
 def test_what_is_of_the_public_internet_is_taken(address: str):
     assert is_public(ipaddress.ip_address(address))
 
