@@ -119,12 +119,12 @@ class MachineActs(MachineReading):
         self._begin(now)
         handoff = AgentHandoff(agent.id, self._parts.agent.id, reason, self._parts.effects.new_id())
         self._parts.lease.add_handoff(handoff)
-        is_elsewhere = agent.model is not self._parts.agent.model
+        is_elsewhere = agent.model is not self._parts.agent.model or self._responding.wants_switch
         self._parts.agent, self._parts.tool_specs = agent, tuple(tools)
-        self._parts.tools.use(tools)
+        self._parts.tools.use(agent.id, tools)
         if is_elsewhere:
             self._responding.switch()
-        elif self._parts.outbox.is_open:
+        elif self._parts.outbox.is_open and not self._responding.is_switching:
             self._parts.outbox.put(self._reconnection.configuration())
         self._parts.effects.emit(HandedOff(handoff=handoff))
         self._finish()

@@ -109,6 +109,7 @@ class SessionMachine(MachineActs):
             self._parts.limits.ends_at,
             self._parts.barge_in.resumes_at,
             self._parts.missing_audio.due_at,
+            self._parts.missing_audio.breaks_off_at,
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -127,6 +128,9 @@ class SessionMachine(MachineActs):
         if resumes_at is not None and resumes_at <= now:
             self._parts.barge_in.resume()
         self._parts.missing_audio.make(now=now)
+        broken_off_at = self._parts.missing_audio.take_break(now=now)
+        if broken_off_at is not None:
+            self._showing.release_held(broken_off_at)
         self._parts.memory.bound()
         self._finish()
 
@@ -192,13 +196,20 @@ class SessionMachine(MachineActs):
         self._showing.receive_image(source=source, frame_id=frame_id, image=image, error=error)
         self._finish()
 
-    def receive_voice_activity(self, *, speaking: bool, at_ms: int, now: float) -> None:
-        """Speech heard by ourselves, for models that report none; it moves the sampler, not the turns."""
+    def receive_voice_activity(self, *, speaking: bool, ago_ms: int, now: float) -> None:
+        """Speech heard by ourselves, for models that report none; it moves the sampler, not the turns.
+
+        Args:
+            speaking: It began, or it ended.
+            ago_ms: How much sound came since then.
+            now: The present moment.
+        """
         self._parts.effects.now = now
+        self._parts.missing_audio.is_voice_heard = speaking
         if speaking:
             self._parts.sampler.speech_began()
         else:
-            self._showing.release_held(now - max(0, self._parts.input_audio.sent_ms - at_ms) / 1000)
+            self._showing.release_held(now - ago_ms / 1000)
 
     def receive_played(self, reply_id: str, played_ms: int, *, finished: bool = False, now: float) -> None:
         """The listener has heard a reply up to a position; `finished`: all of it. Hot path: 50 a second."""

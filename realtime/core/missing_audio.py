@@ -40,6 +40,8 @@ class MissingAudio:
         self._speech = speech
         self.is_needed = is_needed
         """Whether silence ends the user's turns; changes with the model."""
+        self.is_voice_heard = False
+        """Our own ears hear the user speak (models that report no speech)."""
         self._heard_at: float | None = None
         self._made_seconds = 0.0
 
@@ -65,3 +67,16 @@ class MissingAudio:
         while (due_at := self.due_at) is not None and due_at <= now:
             self._input.push(bytes(round(_STEP_SECONDS * self._input.rate_hz) * 2))
             self._made_seconds += _STEP_SECONDS
+
+    @property
+    def breaks_off_at(self) -> float | None:
+        """When a voice that our own ears hear is taken to have stopped with its sound; None: none is heard."""
+        return self._heard_at + PATIENCE_SECONDS if self.is_voice_heard and self._heard_at is not None else None
+
+    def take_break(self, *, now: float) -> float | None:
+        """When the voice stopped, if it did with its sound; told once."""
+        breaks_off_at = self.breaks_off_at
+        if breaks_off_at is None or breaks_off_at > now:
+            return None
+        self.is_voice_heard = False
+        return self._heard_at

@@ -112,6 +112,7 @@ class Parts:
         )
         self.barge_in = BargeIn(resume_after_ms=settings.resume_after_ms, replies=self.replies, effects=self.effects)
         self.tools = ToolRounds(
+            agent_id=settings.agent.id,
             tools=settings.tools,
             max_calls_per_turn=settings.window.max_tool_calls_per_turn,
             timeout_seconds=settings.tool_timeout_seconds,

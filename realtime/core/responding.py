@@ -44,7 +44,8 @@ class Responding:
         self._unfinished_calls: dict[str, dict[str, Place]] = {}
         self._hold_wish_until: float | None = None
         self._cancel_on_start = False
-        self._wants_switch = False
+        self.wants_switch = False
+        """Another model is to take over once the running response is over."""
         self._switches_by: float | None = None
         self.is_switching = False
         """The link is being made anew for another model: nothing is asked of the old one."""
@@ -108,7 +109,8 @@ class Responding:
         reply = self._parts.replies.find(event.response_id)
         if reply is not None:
             reply.calls.append(place)
-        self._parts.tools.call(event, place=place, agent_id=self._parts.agent.id)
+        caller = self._parts.agent.id if reply is None else reply.agent_id
+        self._parts.tools.call(event, place=place, agent_id=caller)
 
     def ended(self, event: reported.ResponseEnded) -> None:
         """The model says that a response is over."""
@@ -238,16 +240,16 @@ class Responding:
 
         Before that, what the user said is written down: the other model would be told it without its words, or twice.
         """
-        self._wants_switch = True
+        self.wants_switch = True
 
     def pursue_wish(self) -> None:
         """Ask for the response that is wanted, if none is running (T1), with the window applied (W5)."""
         parts = self._parts
-        if self._wants_switch and not parts.slot.is_busy and not self._waits_for_words():
-            self._wants_switch, self.is_switching = False, parts.outbox.is_open
+        if self.wants_switch and not parts.slot.is_busy and not self._waits_for_words():
+            self.wants_switch, self.is_switching = False, parts.outbox.is_open
             self._switches_by = None
             parts.effects.do(SwitchAgent(command_id=parts.effects.new_id(), agent=parts.agent))
-        if self._wants_switch or self.is_switching:
+        if self.wants_switch or self.is_switching:
             return
         if parts.slot.waiting is None or not parts.outbox.is_open or self._hold_wish_until is not None:
             return

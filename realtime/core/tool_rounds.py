@@ -23,6 +23,9 @@ from realtime.core.settings import ToolSpec
 
 __all__ = ["ToolCall", "ToolRounds"]
 
+_MOST_AGENTS = 64
+"""Agents whose tools are remembered, the last that took over first."""
+
 
 class ToolCall:
     """One call that is not answered yet."""
@@ -58,6 +61,7 @@ class ToolRounds:
     def __init__(
         self,
         *,
+        agent_id: str,
         tools: Iterable[ToolSpec],
         max_calls_per_turn: int,
         timeout_seconds: float,
@@ -68,7 +72,8 @@ class ToolRounds:
         effects: Effects,
     ) -> None:
         """Start with no open call."""
-        self._tools: Mapping[str, ToolSpec] = {tool.name: tool for tool in tools}
+        self._tools: OrderedDict[str, Mapping[str, ToolSpec]] = OrderedDict()
+        self.use(agent_id, tools)
         self._max = max_calls_per_turn
         self._timeout_seconds = timeout_seconds
         self._capabilities = capabilities
@@ -81,9 +86,12 @@ class ToolRounds:
         self._answered: OrderedDict[str, None] = OrderedDict()
         self._due: OrderedDict[str, None] = OrderedDict()
 
-    def use(self, tools: Iterable[ToolSpec]) -> None:
-        """Another agent's tools hold from now on."""
-        self._tools = {tool.name: tool for tool in tools}
+    def use(self, agent_id: str, tools: Iterable[ToolSpec]) -> None:
+        """What an agent may call. Those of earlier agents stay: a response that runs on may still call them."""
+        self._tools[agent_id] = {tool.name: tool for tool in tools}
+        self._tools.move_to_end(agent_id)
+        while len(self._tools) > _MOST_AGENTS:
+            self._tools.popitem(last=False)
 
     def use_capabilities(self, capabilities: ModelCapabilities) -> None:
         """Another model calls from now on."""
@@ -129,7 +137,7 @@ class ToolRounds:
         """The model called a tool; a call id that was met before is only repeated (H5)."""
         if event.call_id in self._open or event.call_id in self._answered:
             return
-        spec = self._tools.get(event.name)
+        spec = self._spec(agent_id, event.name)
         place.round_id = event.response_id
         self._history.settle(
             place,
@@ -158,7 +166,7 @@ class ToolRounds:
             return
         self._in_turn += 1
         if spec is None:
-            known = ", ".join(sorted(self._tools)) or "none"
+            known = ", ".join(sorted(self._tools.get(agent_id, ()))) or "none"
             self.output(event.call_id, f"There is no tool named {event.name!r}. Tools: {known}.", is_error=True)
         elif spec.needs_approval:
             self._effects.emit(ApprovalRequested(call_id=event.call_id, name=event.name, arguments=event.arguments))
@@ -166,8 +174,11 @@ class ToolRounds:
         else:
             self._run(call, wait_for=tuple(other.call_id for other in earlier))
 
+    def _spec(self, agent_id: str, name: str) -> ToolSpec | None:
+        return self._tools.get(agent_id, {}).get(name)
+
     def _run(self, call: ToolCall, *, wait_for: tuple[str, ...]) -> None:
-        spec = self._tools.get(call.name)
+        spec = self._spec(call.agent_id, call.name)
         timeout = (
             spec.timeout_seconds if spec is not None and spec.timeout_seconds is not None else self._timeout_seconds
         )

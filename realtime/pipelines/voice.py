@@ -35,19 +35,19 @@ class VoiceWatch:
         self._step_bytes = pcm.ms_to_samples(_STEP_MS, rate_hz) * 2
         self._waiting = bytearray()
         self._samples = 0
-        self._began_ms = 0
+        """What the detector has been given, and what waits to be."""
         self._detector: VoiceDetector | None = None
 
     def receive(self, audio: bytes) -> None:  # hot path: 50 times a second
         """Hear input audio, PCM16 mono, whole samples, after the machine took it."""
-        self._samples += len(audio) // 2
         if self._driver.machine.capabilities.reports_speech_boundaries and not self._is_manual:
             self._detector = None
             return
         if self._detector is None:
             self._waiting.clear()
-            self._began_ms = pcm.samples_to_ms(self._samples - len(audio) // 2, self._rate_hz)
+            self._samples = 0
             self._detector = VoiceDetector(self._rate_hz)
+        self._samples += len(audio) // 2
         self._waiting += audio
         if len(self._waiting) < self._step_bytes:
             return
@@ -57,8 +57,8 @@ class VoiceWatch:
             self._tell(change)
 
     def _tell(self, change: VoiceChange) -> None:
-        at_ms = self._began_ms + change.at_ms
+        ago_ms = max(0, pcm.samples_to_ms(self._samples, self._rate_hz) - change.at_ms)
         self._driver.feed(
-            lambda machine, now: machine.receive_voice_activity(speaking=change.speaking, at_ms=at_ms, now=now),
+            lambda machine, now: machine.receive_voice_activity(speaking=change.speaking, ago_ms=ago_ms, now=now),
             where="audio",
         )

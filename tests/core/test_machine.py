@@ -107,7 +107,7 @@ def test_failed_command_is_reported_and_forgotten(make_rig):
 def test_voice_activity_of_ours_moves_the_sampler_alone(make_rig):
     rig = make_rig()
     rig.frame(1)
-    rig.machine.receive_voice_activity(speaking=True, at_ms=0, now=rig.now)
+    rig.machine.receive_voice_activity(speaking=True, ago_ms=0, now=rig.now)
     rig.drain()
     rig.now += 1.1
     assert rig.frame(2).action == "keep"

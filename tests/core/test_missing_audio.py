@@ -6,7 +6,7 @@ import pytest
 
 from realtime.core import commands as do
 from realtime.core import model_events as said
-from realtime.core.settings import TurnDetection
+from realtime.core.settings import FrameSampling, TurnDetection
 
 TONE = b"\x10\x20" * 2_400
 """100 ms at 24 kHz."""
@@ -72,3 +72,40 @@ def test_nothing_is_made_up_where_nobody_waits_for_silence(make_rig, case):
         rig.pull()
     rig.wait(20.0)
     assert silence_ms(rig) == 0
+
+
+@pytest.mark.parametrize("mode", ["server", "manual"])
+def test_a_voice_that_breaks_off_with_its_sound_ends_the_speaking_schedule(make_rig, mode):
+    """I4: where our own ears hear the user, the camera does not stay at its speaking rate."""
+    rig = make_rig(
+        capabilities={"reports_speech_boundaries": False},
+        turn_detection=TurnDetection(mode=mode),
+        sampling=FrameSampling(fps_idle=0.1, fps_speaking=1.0, min_change=0),
+    )
+    rig.machine.receive_audio(TONE, now=rig.now)
+    rig.machine.receive_voice_activity(speaking=True, ago_ms=0, now=rig.now)
+    assert rig.frame(1).action == "keep"
+    rig.wait(1.5)
+    assert rig.frame(2).action != "keep"
+
+
+def test_silence_that_stood_in_moves_no_end_of_speech(make_rig):
+    """I4, A3: how long ago speech ended is counted in sound that came."""
+    rig = make_rig(
+        capabilities={"reports_speech_boundaries": False},
+        sampling=FrameSampling(fps_idle=0.1, fps_speaking=0.1, min_change=0),
+    )
+    for _ in range(3):
+        rig.machine.receive_audio(TONE, now=rig.now)
+        rig.pull()
+        rig.wait(10.0)
+    rig.machine.receive_audio(TONE, now=rig.now)
+    rig.machine.receive_voice_activity(speaking=True, ago_ms=0, now=rig.now)
+    rig.frame(1)
+    rig.wait(0.4)
+    assert rig.frame(2).action == "hold"
+    rig.wait(0.2)
+    rig.machine.receive_audio(TONE, now=rig.now)
+    rig.machine.receive_voice_activity(speaking=False, ago_ms=100, now=rig.now)
+    rig.drain()
+    assert [command.frame_id for command in rig.local_of(do.EncodeHeldFrame)] == [2]

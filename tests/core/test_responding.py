@@ -238,6 +238,33 @@ def test_another_model_takes_over_when_the_running_response_is_over(make_rig):
     assert rig.machine.capabilities.model == "other"
 
 
+def test_a_response_that_runs_on_after_a_hand_off_calls_the_tools_of_who_speaks(make_rig):
+    """T2: the transfer and a look-up in one round; the look-up is the first agent's."""
+    rig = make_rig(tools=(WEATHER,))
+    rig.say("u1", "a table, please")
+    rig.start_reply("r1", "a1")
+    rig.machine.hand_off(DESK, (), now=rig.now)
+    rig.call_tool("r1", "f1", "c1", "weather")
+    rig.drain()
+    (run,) = rig.local_of(do.RunTool)
+    assert (run.name, run.agent_id) == ("weather", "agent")
+
+
+def test_a_second_hand_off_before_the_switch_tells_the_old_model_nothing(make_rig):
+    rig = make_rig()
+    rig.say("u1", "a table, please")
+    rig.start_reply("r1", "a1")
+    rig.machine.hand_off(DESK, (), now=rig.now)
+    rig.pull()
+    rig.machine.hand_off(Agent(id="bar", instructions="Mix.", model=OTHER), (), now=rig.now)
+    rig.drain()
+    assert [command for command in rig.pull() if isinstance(command, do.ConfigureSession)] == []
+    rig.end_reply("r1", "a1", "One moment.")
+    rig.play("r1", 1000, finished=True)
+    (switch,) = rig.local_of(do.SwitchAgent)
+    assert switch.agent.id == "bar"
+
+
 def test_another_model_waits_a_moment_for_the_words_of_what_was_said(make_rig):
     """H2: it is told the words rather than the sound; but not for ever."""
     rig = make_rig()

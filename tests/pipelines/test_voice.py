@@ -22,13 +22,14 @@ class Heard:
         self.capabilities = capabilities
         self.told: list[tuple[bool, int]] = []
         self.machine = self
+        self.heard_ms = 0
 
     def feed(self, action, *, where):
         assert where == "audio"
         action(self, 0.0)
 
-    def receive_voice_activity(self, *, speaking, at_ms, now):
-        self.told.append((speaking, at_ms))
+    def receive_voice_activity(self, *, speaking, ago_ms, now):
+        self.told.append((speaking, self.heard_ms - ago_ms))
 
 
 def silence(ms: int) -> bytes:
@@ -44,6 +45,7 @@ def speech(ms: int) -> bytes:
 def say(watch: VoiceWatch, *parts: bytes, chunk_ms: int = 20) -> None:
     data, step = b"".join(parts), chunk_ms * RATE // 1000 * 2
     for at in range(0, len(data), step):
+        watch._driver.heard_ms += chunk_ms
         watch.receive(data[at : at + step])
 
 
@@ -66,7 +68,7 @@ def test_a_model_that_reports_speech_is_believed_and_nothing_is_looked_at():
     assert watch._detector is None
 
 
-def test_after_a_change_of_model_positions_go_on_from_the_beginning_of_the_session():
+def test_after_a_change_of_model_speech_is_told_with_how_long_ago_it_was():
     """An agent whose model reports no speech takes over; A3: by samples."""
     driver = Heard(REPORTS)
     watch = VoiceWatch(driver, RATE, is_manual=False)
