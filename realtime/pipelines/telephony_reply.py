@@ -68,7 +68,7 @@ class CallReply:
     Attributes:
         sent_bytes: Sound that was sent.
         dropped_bytes: Sound that was left out because 15 minutes of it waited (`drop_newest`), or that came for a reply
-            that had been stopped.
+            that had been stopped or had ended.
         unknown_marks: Marks that came back for sound that had been cleared, or that nobody had sent.
     """
 
@@ -97,6 +97,7 @@ class CallReply:
         self._mark_names = mark_names
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
         self._stopped: OrderedDict[str, int] = OrderedDict()
+        self._finished: OrderedDict[str, int] = OrderedDict()
         self._queue: deque[_Piece] = deque()
         self._queued_bytes = 0
         self._out: OrderedDict[str, _Piece] = OrderedDict()
@@ -122,10 +123,11 @@ class CallReply:
 
     def push(self, reply_id: str, samples: bytes) -> None:  # hot path: every chunk of a reply
         """Queue audio of a reply: PCM16 mono at the model's rate."""
-        if not self._is_live or reply_id in self._stopped:
+        reply = self._replies.get(reply_id)
+        is_over = reply.ended if reply is not None else reply_id in self._finished
+        if is_over or reply_id in self._stopped or not self._is_live:
             self.dropped_bytes += len(samples) * CALL_RATE_HZ // (2 * self._rate_hz)
             return
-        reply = self._replies.get(reply_id)
         if reply is None:
             reply = self._replies[reply_id] = _Reply(self._rate_hz)
         reply.rest += g711.encode(reply.converter.convert(samples))
@@ -133,16 +135,18 @@ class CallReply:
 
     def resume(self, reply_id: str, samples: bytes) -> None:
         """Go on with a reply that was stopped, from where it was heard."""
-        begun_ms = self._stopped.pop(reply_id, 0)
+        heard_ms = self._finished.pop(reply_id, 0)
+        begun_ms = self._stopped.pop(reply_id, heard_ms)
         if reply_id not in self._replies:
             self._replies[reply_id] = _Reply(self._rate_hz, begun_ms)
         self.push(reply_id, samples)
 
     def end(self, reply_id: str) -> None:
         """No more of this reply comes."""
-        if reply_id in self._stopped or not self._is_live:
-            return
         reply = self._replies.get(reply_id)
+        is_over = reply.ended if reply is not None else reply_id in self._finished
+        if is_over or reply_id in self._stopped or not self._is_live:
+            return
         if reply is None:
             reply = self._replies[reply_id] = _Reply(self._rate_hz)
         reply.ended = True
@@ -166,10 +170,10 @@ class CallReply:
         """
         reply = self._replies.pop(reply_id, None)
         if reply is None:
-            return self._stopped.get(reply_id, 0)
-        self._stopped[reply_id] = reply.played_ms
-        while len(self._stopped) > _REMEMBERED_REPLIES:
-            self._stopped.popitem(last=False)
+            played_ms = self._stopped.get(reply_id, self._finished.get(reply_id, 0))
+            _remember(self._stopped, reply_id, played_ms)
+            return played_ms
+        _remember(self._stopped, reply_id, reply.played_ms)
         others = [piece for piece in self._out.values() if piece.reply_id != reply_id]
         waiting = [piece for piece in self._queue if piece.reply_id != reply_id]
         if len(others) < len(
@@ -280,4 +284,12 @@ class CallReply:
 
     def _finish(self, reply_id: str, played_ms: int) -> None:
         self._replies.pop(reply_id, None)
+        _remember(self._finished, reply_id, played_ms)
         self._on_played(reply_id, played_ms, True)
+
+
+def _remember(memory: OrderedDict[str, int], reply_id: str, played_ms: int) -> None:
+    memory[reply_id] = played_ms
+    memory.move_to_end(reply_id)
+    if len(memory) > _REMEMBERED_REPLIES:
+        memory.popitem(last=False)

@@ -192,6 +192,51 @@ async def test_a_reply_that_goes_on_begins_where_it_was_heard(line: Line):
     assert line.reports[-1] == ("r1", 400, True)
 
 
+async def test_a_reply_that_was_heard_to_its_end_stays_so(line: Line):
+    """P1: a late stop gives what was heard. P3: a late delta is not played, nor is it a reply of its own."""
+    line.reply.push("r1", speech(80))
+    line.reply.end("r1")
+    line.reply.push("r1", speech(80))  # ended, not heard yet
+    await line.settle()
+    assert line.kinds() == ["media", "mark"] * 2
+    line.pass_marks(2)
+    line.reply.push("r1", speech(80))
+    line.reply.end("r1")
+    await line.settle()
+    assert line.kinds() == ["media", "mark"] * 2
+    assert line.reply.dropped_bytes == 2 * 640
+    assert line.reply.queued_ms() == 0
+    assert line.reply.stop_reply("r1") == 80
+    assert line.reports == [("r1", 40, False), ("r1", 80, True)]
+
+
+async def test_a_finished_reply_that_goes_on_all_the_same_begins_where_it_was_heard(line: Line):
+    line.reply.push("r1", speech(80))
+    line.reply.end("r1")
+    await line.settle()
+    line.pass_marks(2)
+    line.reply.resume("r1", speech(40))
+    line.reply.end("r1")
+    await line.settle()
+    line.reply.pass_mark(line.marks()[-1])
+    assert line.reports[-1] == ("r1", 120, True)
+
+
+async def test_a_reply_that_was_stopped_before_its_first_sound_is_not_played(line: Line):
+    """P3."""
+    assert line.reply.stop_reply("r1") == 0
+    line.reply.push("r1", speech(80))
+    await line.settle()
+    assert line.sent == []
+
+
+async def test_what_is_remembered_of_replies_is_bounded(line: Line):
+    for number in range(200):
+        line.reply.end(f"r{number}")
+        line.reply.stop_reply(f"s{number}")
+    assert len(line.reply._finished) == len(line.reply._stopped) == 64
+
+
 async def test_what_waits_is_bounded_and_counted(line: Line, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(telephony_reply, "_MAX_WAITING_BYTES", 8_000)
     line.free.clear()
