@@ -95,6 +95,14 @@ class ReplyPace:
         """`index`, or the oldest slot that is still remembered if that is later."""
         return max(index, self._slots[0].index) if self._slots else index
 
+    def resume(self, index: int) -> int:
+        """Where a listener goes on that waited for audio and has had everything before `index`.
+
+        At the first sound that others who waited were played before it, else at the slot that is played next.
+        """
+        missed = (slot.index for slot in self._slots if slot.index >= index and slot.piece is not None)
+        return next(missed, max(index, self.next_index))
+
     async def slot(self, index: int) -> Slot:
         """The slot of this number, when it is due; the next one if it was left out or is forgotten."""
         now = self._clock.now()

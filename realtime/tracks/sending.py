@@ -139,7 +139,7 @@ class SendingTrack(MediaStreamTrack):
             self._next = self._pace.next_index  # what was played before is over
         if self._is_opus and self._is_idle():
             await self._pace.wait_for_audio(self._clock.now() + _REMINDER_SECONDS)
-            self._next = max(self._next, self._pace.next_index)
+            self._next = self._pace.resume(self._next)
         slot = await self._next_slot()
         self._check_live()
         self._quiet = self._quiet + 1 if slot.piece is None else 0

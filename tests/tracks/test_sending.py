@@ -126,6 +126,35 @@ async def test_all_peers_hear_the_whole_reply_and_it_is_encoded_once():
     assert len({report[1] for report in call.reports}) == len(call.reports)
 
 
+@pytest.mark.parametrize("count", [2, 4])
+async def test_all_peers_that_waited_are_sent_the_reply_from_its_first_word_on(count):
+    """Issue: silence is hardly sent, so the first word wakes every peer at once; none of them may miss it (P4)."""
+    call = Call()
+    peers = [call.peer() for _ in range(count)]
+    for _ in range(15):
+        pending = [asyncio.create_task(peer.recv()) for peer in peers]
+        for each in pending:
+            assert not sounds(await call.finish(each))
+    sent: list[list[bytes]] = [[] for _ in peers]
+
+    async def carry(peer: SendingTrack, packets: list[bytes]) -> None:
+        while True:
+            packet = await peer.recv()
+            if sounds(packet):
+                packets.append(bytes(packet))
+
+    carrying = [asyncio.create_task(carry(*each)) for each in zip(peers, sent, strict=True)]
+    await call.clock.run(0.05)
+    call.reply.push("one", speech(200))
+    call.reply.end("one")
+    await call.clock.run(0.5)
+    for task in carrying:
+        task.cancel()
+    assert call.reports[-1] == ("one", 200, True)
+    assert len(sent[0]) >= 10
+    assert all(packets == sent[0] for packets in sent)
+
+
 async def test_frames_can_be_taken_beside_it_and_are_the_same_reply():
     """`reply_track.recv()` always gives AudioFrames (contract)."""
     call = Call()
