@@ -141,7 +141,10 @@ class VideoIntake:
         self._decodes_all = decodes_all
         self._wanted_since = None
         if sink is None:
-            self._chain = self._decoder = self._decoded_of = None
+            self._chain = None
+        if sink is None or self._is_busy:  # a job of whoever looked before: it has its decoder, and may never answer
+            self._decoder = self._decoded_of = None
+            self._is_busy = False
 
     def decode_all(self, also_to: Callable[[Any], None]) -> None:
         """Decode every frame from now on, for somebody who reads the track itself.
@@ -330,16 +333,17 @@ class VideoIntake:
         frames = chain.frames[begin:end]
         self._decoded = end
         self._is_busy = True
-        sink.run(
-            lambda: decoder.decode(frames), lambda pictures, error: self._on_decoded(sink, frames, pictures, error)
-        )
+
+        def done(pictures: list[Any] | None, error: BaseException | None) -> None:
+            if self._decoder is decoder:  # else it is a job of whoever looked before
+                self._on_decoded(sink, frames, pictures, error)
+
+        sink.run(lambda: decoder.decode(frames), done)
 
     def _on_decoded(
         self, sink: PictureSink, frames: list[ChainedFrame], pictures: list[Any] | None, error: BaseException | None
     ) -> None:
         self._is_busy = False
-        if self._sink is not sink:
-            return
         if error is not None or not pictures:
             self._on_failed(error)
             return

@@ -440,6 +440,37 @@ def test_nobody_looks_any_more():
     assert len(call.eye.pictures) > seen
 
 
+@pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.parametrize("answers", [True, False])
+def test_whoever_looks_next_sees_although_a_job_of_the_one_before_answers_late_or_never(leaves, answers):
+    """A session that is closed while it decodes; the track goes on with the next one."""
+    call = Call("vp8")
+    before = call.eye
+    before.due = lambda _: True
+    before.works = False
+    call.go(10)
+    assert len(before.jobs) == 1
+    if leaves:
+        call.intake.use(None)
+    call.eye = Eye()
+    call.eye.time = before.time
+    call.camera.now = call.eye.now
+    call.eye.due = lambda _: True
+    call.eye.works = False
+    call.intake.use(call.eye)
+    call.go(20)
+    assert len(call.eye.jobs) == 1
+    if answers:
+        before.work()
+        call.go(1)
+        assert not before.pictures
+        assert len(call.eye.jobs) == 1
+    call.eye.works = True
+    call.eye.work()
+    call.go(10)
+    assert call.shown()[-1] >= 35
+
+
 def test_a_still_camera_is_asked_when_somebody_looks():
     """A shared screen that does not change sends nothing for seconds."""
     call = Call("vp8")
