@@ -323,9 +323,9 @@ class RealtimeSession(SessionActs):
         abilities = (model or self._model).capabilities
         check_abilities(abilities, replace(self._settings, tools=specs))
         check_takeover(abilities, self._context.messages())
-        await runtime.takeover.prepare(taking, specs)
-        runtime.tools.use(agent.id, tools)
-        return runtime.driver.step(lambda machine, now: machine.hand_off(taking, specs, reason=reason, now=now))
+        async with runtime.takeover.prepared(taking, specs):
+            runtime.tools.use(agent.id, tools)
+            return runtime.driver.step(lambda machine, now: machine.hand_off(taking, specs, reason=reason, now=now))
 
     # -- within -----------------------------------------------------------------------------------------------------------
 

@@ -85,12 +85,15 @@ class Link:
         """Whether a connection is up."""
         return self._connection is not None
 
-    async def prepare(self, model: LinkModel, configure: Callable[[], ConfigureSession]) -> None:
+    async def prepare(self, model: LinkModel, configure: Callable[[], ConfigureSession]) -> Connection:
         """Open a connection to another model beside the present one, for `switch` to take.
 
         Args:
             model: Whom to connect to.
             configure: What it is told first.
+
+        Returns:
+            It, for `abandon`.
 
         Raises:
             ModelError, UserError: It refused; everything is as before.
@@ -102,7 +105,18 @@ class Link:
             await self._hang_up(prepared)
             raise LinkLost("the session has ended")
         earlier, self._prepared = self._prepared, prepared
-        await self._hang_up(earlier)
+        try:
+            await self._hang_up(earlier)
+        except BaseException:
+            await self.abandon(prepared)
+            raise
+        return prepared
+
+    async def abandon(self, prepared: Connection) -> None:
+        """Let a connection go that was prepared, unless it has been taken."""
+        if self._prepared is prepared:
+            self._prepared = None
+            await self._hang_up(prepared)
 
     def switch(self, model: LinkModel) -> None:
         """Talk with another model from now on: over the connection that was prepared for it, or over a new one."""

@@ -8,13 +8,14 @@ never decides that moment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from realtime.core.commands import SwitchAgent
 from realtime.core.settings import Agent, ToolSpec
 from realtime.errors import LinkLost, RealtimeError, SessionClosed
-from realtime.pipelines.connection import LinkModel
+from realtime.pipelines.connection import Connection, LinkModel
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
 from realtime.pipelines.video import PictureEncoder
@@ -65,14 +66,27 @@ class Takeover:
             self.models.append(model)
         return model
 
-    async def prepare(self, agent: Agent, tools: Sequence[ToolSpec]) -> None:
-        """Open the connection that an agent will speak over, if it is not the present one.
+    @asynccontextmanager
+    async def prepared(self, agent: Agent, tools: Sequence[ToolSpec]) -> AsyncGenerator[None]:
+        """Within it, the connection that an agent will speak over is open, if it is not the present one.
+
+        If the hand-off fails within it, or is cancelled, that connection is let go.
 
         Raises:
             ModelError, UserError: Its model refused; everything is as before.
             LinkLost: It could not be reached; everything is as before.
             SessionClosed: The session ended first.
         """
+        opened: list[Connection] = []
+        try:
+            await self._open(agent, tools, opened)
+            yield
+        except BaseException:
+            if opened and not self._driver.closed:  # when the session ends, all are let go
+                self._spawn(self._link.abandon(opened[0]))
+            raise
+
+    async def _open(self, agent: Agent, tools: Sequence[ToolSpec], opened: list[Connection]) -> None:
         machine = self._driver.machine
         model = self._model_of(agent)
         if model is self._model_of(machine.agent):
@@ -81,7 +95,7 @@ class Takeover:
 
         async def open_other() -> None:
             try:
-                await self._link.prepare(model, lambda: machine.configuration(agent, tools))
+                opened.append(await self._link.prepare(model, lambda: machine.configuration(agent, tools)))
             except (RealtimeError, OSError) as error:
                 failed.append(error)
 

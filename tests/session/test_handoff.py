@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from realtime import Agent, FrameSampling, ModelCapabilities, RealtimeSession, ReconnectPolicy, TurnDetection
+from realtime.core.machine import SessionMachine
 from realtime.errors import ArgumentError, LinkLost, ModelError, SessionClosed, UserError
 from realtime.events import (
     AudioReceived,
@@ -20,6 +21,7 @@ from realtime.events import (
     ReplyInterrupted,
     TurnCompleted,
 )
+from realtime.pipelines.link import Link
 from realtime.testing import FakeTrack, SyntheticPeer, make_peer, openai_script
 
 
@@ -409,6 +411,70 @@ async def test_a_hand_off_that_is_cancelled_leaves_everything_as_it_was(obliging
         await session.send("a")
         assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
         assert session.context.handoffs() == []
+
+
+async def until_gone(model: Any) -> None:
+    """Wait until a model's connection has been let go."""
+    await asyncio.gather(*model._tasks)
+    assert not model.is_connected
+
+
+async def test_a_hand_off_that_is_cancelled_when_the_line_is_up_lets_it_go(obliging, monkeypatch):
+    """A line that nobody talks over costs what one costs that is used."""
+    first, second = obliging("One."), obliging()
+    real = Link.prepare
+
+    async def prepare(link: Any, *given: Any) -> Any:
+        prepared = await real(link, *given)
+        handing.cancel()  # before it hears that the line is up
+        return prepared
+
+    monkeypatch.setattr(Link, "prepare", prepare)
+    async with asyncio.timeout(60), RealtimeSession(first) as session:
+        handing = asyncio.create_task(session.hand_off(Agent(id="other", model=second)))
+        await asyncio.wait({handing})
+        assert handing.cancelled()
+        assert second.connections == 1
+        await until_gone(second)
+        await session.send("a")
+        assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
+        assert session.context.handoffs() == []
+
+
+async def test_a_hand_off_that_the_machine_refuses_lets_the_line_go(obliging, monkeypatch):
+    first, second = obliging("One."), obliging()
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise UserError("not now")
+
+    monkeypatch.setattr(SessionMachine, "hand_off", refuse)
+    async with asyncio.timeout(60), RealtimeSession(first) as session:
+        with pytest.raises(UserError, match="not now"):
+            await session.hand_off(Agent(id="other", model=second))
+        assert second.connections == 1
+        await until_gone(second)
+        await session.send("a")
+        assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
+
+
+async def test_a_line_that_was_taken_is_not_let_go_and_one_that_was_not_is(obliging):
+    """The third model's failure leaves the second's turn to come as it was."""
+    first, second, third = obliging([]), obliging("Two."), obliging()
+    third.refuse = [LinkLost("nobody there")]
+    async with RealtimeSession(first) as session:
+        await session.send("a")
+        await first.hears("response.create")
+        await first.say(openai_script.response_created("r"))
+        await session.hand_off(Agent(id="b", model=second))
+        with pytest.raises(LinkLost):
+            await session.hand_off(Agent(id="c", model=third))
+        assert second.is_connected
+        await first.say(openai_script.spoken_reply("r", "i", "one", tone(100, 24_000))[1:])
+        await second.hears("conversation.item.create", 2)
+        await session.send("b")
+        while (await session.wait_for_reply()).messages[-1].content != "Two.":
+            pass
+    assert second.connections == 1
 
 
 async def test_handing_off_again_before_the_first_took_over_takes_the_last(obliging):
