@@ -18,6 +18,8 @@ VIDEO_CODECS: Final = ("vp8", "h264")
 
 MAX_HELD = 256
 """Packets that wait behind a gap."""
+_MAX_BACK = 3_000
+"""Packets that were asked for again come late by as many: seconds of a good picture."""
 MAX_FRAME_BYTES = 4_000_000
 """A larger frame is none: it is given up."""
 
@@ -118,7 +120,7 @@ class FrameAssembler:
     def __init__(self, codec: str) -> None:
         """Begin a stream of a codec (`VIDEO_CODECS`)."""
         self._codec = codec
-        self._order: PacketOrder[_Packet] = PacketOrder(MAX_HELD)
+        self._order: PacketOrder[_Packet] = PacketOrder(MAX_HELD, max_back=_MAX_BACK)
         self._parts: list[bytes] = []
         self._bytes = 0
         self._timestamp: int | None = None
@@ -140,7 +142,9 @@ class FrameAssembler:
         """The sequence numbers that are waited for."""
         return self._order.missing()
 
-    def push(self, number: int, timestamp: int, payload: bytes, *, marker: bool) -> list[EncodedFrame]:
+    def push(
+        self, number: int, timestamp: int, payload: bytes, *, marker: bool, is_again: bool = False
+    ) -> list[EncodedFrame]:
         """Take a packet; gives the frames that are whole, or known to be lost, now.
 
         Args:
@@ -148,9 +152,11 @@ class FrameAssembler:
             timestamp: Its frame's.
             payload: Its content; empty: padding, which only fills its number.
             marker: It is its frame's last.
+            is_again: It is a retransmission, and was marked as one.
         """
         # hot path: every packet
-        return self._take(self._order.push(number, _Packet(number, timestamp, marker, payload)))
+        packet = _Packet(number, timestamp, marker, payload)
+        return self._take(self._order.push(number, packet, is_again=is_again))
 
     def give_up(self) -> list[EncodedFrame]:
         """Wait no longer for the first gap. What follows it cannot be decoded until the next key frame."""

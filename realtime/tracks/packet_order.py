@@ -17,7 +17,8 @@ _HALF = 0x8000
 _MASK = 0xFFFF
 _MAX_BACK = 100
 _MAX_AHEAD = 3_000
-"""Beyond these a number is no neighbor's: the sender may have begun anew, which its next packet shows (RFC 3550, A.1)."""
+"""Beyond these a number is no neighbor's: the sender may have begun anew, which its next packet shows (RFC 3550, A.1). Where
+packets are sent again on request, `max_back` is larger: they may come seconds after their place."""
 
 
 class PacketOrder(Generic[T]):
@@ -29,15 +30,17 @@ class PacketOrder(Generic[T]):
         restarts: How often the sender began anew.
     """
 
-    __slots__ = ("_held", "_max_held", "_next", "_probe", "duplicates", "late", "restarts")
+    __slots__ = ("_held", "_max_back", "_max_held", "_next", "_probe", "duplicates", "late", "restarts")
 
-    def __init__(self, max_held: int) -> None:
+    def __init__(self, max_held: int, *, max_back: int = _MAX_BACK) -> None:
         """Begin a stream.
 
         Args:
             max_held: So many packets behind a gap, and it is given up.
+            max_back: A number so far behind is late and tells nothing else.
         """
         self._max_held = max_held
+        self._max_back = max_back
         self._held: dict[int, T] = {}
         self._next: int | None = None
         self._probe: int | None = None
@@ -58,8 +61,14 @@ class PacketOrder(Generic[T]):
         numbers = ((self._next + offset) & _MASK for offset in range(span))
         return [number for number in numbers if number not in self._held]
 
-    def push(self, number: int, packet: T) -> list[T]:
-        """Take a packet; gives those that are in order now."""
+    def push(self, number: int, packet: T, *, is_again: bool = False) -> list[T]:
+        """Take a packet; gives those that are in order now.
+
+        Args:
+            number: Its sequence number.
+            packet: It.
+            is_again: It is known to be a retransmission: it never shows that the sender began anew.
+        """
         # hot path: every packet
         expected = self._next
         if number == expected and not self._held:
@@ -70,9 +79,10 @@ class PacketOrder(Generic[T]):
             return [packet]
         ahead = (number - expected) & _MASK
         if ahead >= _HALF:
-            return self._take_old(number, packet, 0x10000 - ahead)
+            is_late = is_again or 0x10000 - ahead <= self._max_back
+            return self._leave_out() if is_late else self._take_stranger(number, packet)
         if ahead > _MAX_AHEAD:
-            return self._take_stranger(number, packet)
+            return self._leave_out() if is_again else self._take_stranger(number, packet)
         if number in self._held:
             self.duplicates += 1
             return []
@@ -109,9 +119,7 @@ class PacketOrder(Generic[T]):
         self._next = number
         return given
 
-    def _take_old(self, number: int, packet: T, back: int) -> list[T]:
-        if back > _MAX_BACK:
-            return self._take_stranger(number, packet)
+    def _leave_out(self) -> list[T]:
         self.late += 1
         return []
 

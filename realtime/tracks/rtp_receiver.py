@@ -208,6 +208,7 @@ class TrackIntake:
                 timestamp=packet.timestamp,
                 payload=packet.payload,
                 marker=bool(packet.marker),
+                is_again=source != packet.ssrc,
             )
         elif self._voice is not None:
             self._voice.receive(

@@ -157,7 +157,17 @@ class VideoIntake:
 
     # -- packets --------------------------------------------------------------------------------------------------------
 
-    def receive(self, codec: str, source: int, *, number: int, timestamp: int, payload: bytes, marker: bool) -> None:
+    def receive(
+        self,
+        codec: str,
+        source: int,
+        *,
+        number: int,
+        timestamp: int,
+        payload: bytes,
+        marker: bool,
+        is_again: bool = False,
+    ) -> None:
         """Take a packet.
 
         Args:
@@ -167,6 +177,7 @@ class VideoIntake:
             timestamp: Its frame's time stamp.
             payload: Its content.
             marker: It is its frame's last packet.
+            is_again: It is a retransmission, and was marked as one.
         """
         # hot path: every packet
         if source != self._source or codec != self._codec:
@@ -177,7 +188,7 @@ class VideoIntake:
             if self._timestamp is not None:
                 self._timestamp = None
                 self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
-        frames = self._assembler.push(number, timestamp, payload, marker=marker)
+        frames = self._assembler.push(number, timestamp, payload, marker=marker, is_again=is_again)
         if frames:
             self._take(frames)
         if self._assembler.waits:

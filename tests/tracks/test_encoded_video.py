@@ -142,3 +142,17 @@ def test_h264_key_frames_are_known_behind_a_delimiter_and_in_aggregates():
     _feed(assembler, [(0, 0, b"\x67\x42\x00\x1f", False), (1, 0, b"\x65\x88", True)])
     (frame,) = _feed(assembler, [(2, 3_000, b"\x09\xf0", False), (3, 3_000, b"\x65\x88", True)])
     assert frame.is_key
+
+
+def test_packets_that_come_again_seconds_late_do_not_end_the_stream():
+    """Without RTX a retransmission looks like any packet: two in a row are no sender that began anew."""
+    assembler = FrameAssembler("vp8")
+    key, other = b"\x10\x00" + b"k" * 20, b"\x10\x01" + b"i" * 20
+    packets = [(number, number * 3_000, other if number else key, True) for number in range(330)]
+    _feed(assembler, [packet for packet in packets[:300] if packet[0] not in (100, 101)])
+    while assembler.waits:
+        assembler.give_up()
+    assert assembler.lost == 1
+    assert _feed(assembler, packets[100:102]) == []
+    assert len(_feed(assembler, packets[300:])) == 30
+    assert assembler.lost == 1

@@ -80,3 +80,27 @@ def test_the_end_of_a_stream_gives_what_waited():
     _feed(order, [1, 3, 5])
     assert order.restart() == [3, 5]
     assert order.push(40_000, 7) == [7]
+
+
+def test_packets_that_were_asked_for_again_and_come_very_late_are_no_new_beginning():
+    """Two in a row, seconds behind: the stream goes on."""
+    order: PacketOrder[int] = PacketOrder(2, max_back=3_000)
+    _feed(order, [*range(30), *range(32, 400)])
+    assert _feed(order, [30, 31, 400, 401]) == [400, 401]
+    assert order.restarts == 0
+
+
+@pytest.mark.parametrize("where", [5_000, 50_000])
+def test_what_is_marked_as_sent_again_is_never_a_new_beginning(where):
+    order: PacketOrder[int] = PacketOrder(2)
+    _feed(order, [20_000, 20_001])
+    for number in range(where, where + 4):
+        assert order.push(number, number, is_again=True) == []
+    assert _feed(order, [20_002]) == [20_002]
+    assert order.late == 4
+
+
+def test_what_is_marked_as_sent_again_fills_its_gap():
+    order: PacketOrder[int] = PacketOrder(9)
+    _feed(order, [1, 3])
+    assert order.push(2, 2, is_again=True) == [2, 3]
