@@ -7,7 +7,8 @@ most `max_lag_ms` of audio per source.
 
 from __future__ import annotations
 
-from array import array
+import numpy as np
+import numpy.typing as npt
 
 from realtime import pcm
 
@@ -30,7 +31,7 @@ class Mixer:
         self._max_lag = pcm.ms_to_samples(max_lag_ms, rate_hz)
         self._emitted = 0
         self._ends: dict[str, int] = {}
-        self._sum: array[int] = array("l")
+        self._sum: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.late = 0
         """Samples that came too late for their place and were put at the present one."""
 
@@ -64,7 +65,7 @@ class Mixer:
             self.late += self._emitted - end
             end = self._emitted
         self._ends[source] = end + len(samples) // 2
-        if len(self._ends) == 1 and not self._sum:
+        if len(self._ends) == 1 and not len(self._sum):
             self._emitted = self._ends[source]
             return samples
         self._add(end - self._emitted, samples)
@@ -73,19 +74,17 @@ class Mixer:
         return self._take(min(waits_for) - self._emitted)
 
     def _add(self, offset: int, samples: bytes) -> None:
-        values = array("h", samples)
-        missing = offset + len(values) - len(self._sum)
-        if missing > 0:
-            self._sum.extend([0] * missing)
-        total = self._sum
-        for index, value in enumerate(values, offset):
-            total[index] += value
+        values = np.frombuffer(samples, "<i2")
+        end = offset + len(values)
+        if end > len(self._sum):
+            self._sum = np.concatenate((self._sum, np.zeros(end - len(self._sum), np.int32)))
+        self._sum[offset:end] += values
 
     def _take(self, count: int) -> bytes:
         count = min(count, len(self._sum))
         if count <= 0:
             return b""
-        mixed = array("h", [min(32767, max(-32768, value)) for value in self._sum[:count]])
-        del self._sum[:count]
+        mixed = np.clip(self._sum[:count], -32768, 32767).astype("<i2")
+        self._sum = self._sum[count:].copy()
         self._emitted += count
         return mixed.tobytes()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
+from types import FrameType
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +84,29 @@ def test_removing_the_source_that_was_waited_for_gives_what_it_held_back():
     mixer.push("a", samples(1, 2, 3))
     assert values(mixer.remove("b")) == [1, 2, 3]
     assert values(mixer.push("a", samples(4))) == [4]
+
+
+def test_seconds_at_once_cost_no_work_for_each_sample():
+    """Nothing holds the loop over 5 ms: a pause of a sender is given to the mixer in one piece."""
+    mixer = Mixer(24_000)
+    mixer.add("a")
+    mixer.add("b")
+    mixer.push("b", samples(1))
+    lines = 0
+
+    def count(_frame: FrameType, event: str, _value: Any) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        mixed = mixer.push("a", bytes(240_000))
+    finally:
+        sys.settrace(before)
+    assert len(mixed) == 240_000
+    assert lines < 200
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.integers(-32_768, 32_767), max_size=40)), max_size=40))
