@@ -7,7 +7,6 @@ by every way into the room (`signalling`, `simple`, `whip`). It decides when a c
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from realtime.web.controls import Controls
 from realtime.web.downloads import Downloads
 from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.events import event_to_dict
+from realtime.web.guard import is_same
 from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
 from realtime.web.options import CallRequest, WebLimits
@@ -135,7 +135,7 @@ class Call:
 
     def has_secret(self, given: str) -> bool:
         """Whether this is the call's secret, in constant time."""
-        return hmac.compare_digest(given.encode(), self.secret.encode())
+        return is_same(given, self.secret)
 
     @property
     def at(self) -> float:
@@ -354,6 +354,9 @@ class Call:
                 if isinstance(error, RealtimeError) and not isinstance(error, CallRefused):
                     raise CallRefused("bad_message", str(error)) from error
                 raise
+            if self.over:  # it ended meanwhile, and would not find this peer
+                await peer.aclose()
+                raise CallRefused("gone", "the call is over")
             self._peer = peer
             self.touch()
             return answer

@@ -7,7 +7,7 @@ end. It knows no socket.
 from __future__ import annotations
 
 import asyncio
-import hmac
+import contextlib
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,15 @@ from realtime.pipelines.setup import check_type
 from realtime.session import RealtimeSession
 from realtime.web.call import Call
 from realtime.web.errors import CallRefused
+from realtime.web.guard import is_same
 from realtime.web.ice import IceServer, IceServers, resolve_ice_servers
 from realtime.web.options import CallRequest, SessionFactory, WebLimits
 
 __all__ = ["Calls"]
 
 _DRAIN_SECONDS = 30.0
+_BEGINNING_SECONDS = 3.0
+"""How long the end waits for session factories that have not answered; their calls are refused then."""
 
 logger = logging.getLogger(__name__)
 
@@ -75,14 +78,16 @@ class Calls(Mapping[str, Call]):
         Raises:
             CallRefused: There are too many, the application refuses, or the session cannot begin.
         """
-        if self._draining:
-            raise CallRefused("draining", "the server is about to end; call again soon", retry_seconds=10)
+        self._check_draining()
         if len(self._calls) + self._beginning >= self._limits.max_sessions:
             raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
         self._beginning += 1
         try:
             servers = await self._find_servers(request)
             session = await self._make(request)
+            if self._draining:
+                await session.aclose()
+            self._check_draining()
             call = Call(
                 session,
                 request,
@@ -96,9 +101,14 @@ class Calls(Mapping[str, Call]):
             self._calls[call.id] = call
         finally:
             self._beginning -= 1
+            self._empty.set()
         logger.info("call %s begins (%d in progress)", call.id, len(self._calls))
         await call.begin()
         return call
+
+    def _check_draining(self) -> None:
+        if self._draining:
+            raise CallRefused("draining", "the server is about to end; call again soon", retry_seconds=10)
 
     async def _find_servers(self, request: CallRequest) -> tuple[IceServer, ...]:
         try:
@@ -130,8 +140,7 @@ class Calls(Mapping[str, Call]):
             CallRefused: `gone`: there is no such call, or the secret is another.
         """
         call = self._calls.get(call_id) if isinstance(call_id, str) else None
-        given = secret.encode() if isinstance(secret, str) else b""
-        right = hmac.compare_digest(given, call.secret.encode() if call is not None else b"-")
+        right = is_same(secret if isinstance(secret, str) else "", call.secret if call is not None else "-")
         if call is None or not right or call.over:
             raise CallRefused("gone", "there is no such call any more")
         return call
@@ -139,14 +148,13 @@ class Calls(Mapping[str, Call]):
     def with_key(self, call_id: str, key: str) -> Call | None:
         """A call in progress, for who knows the key of its pictures and files."""
         call = self._calls.get(call_id)
-        right = hmac.compare_digest(key.encode(), call.key.encode() if call is not None else b"-")
+        right = is_same(key, call.key if call is not None else "-")
         return call if right else None
 
     def _forget(self, call: Call) -> None:
         self._calls.pop(call.id, None)
         logger.info("call %s is over (%s; %d in progress)", call.id, call.reason, len(self._calls))
-        if not self._calls:
-            self._empty.set()
+        self._empty.set()
 
     async def drain(self, seconds: float = _DRAIN_SECONDS) -> None:
         """Take no new calls, tell those in progress, wait for their ends, then end the rest.
@@ -158,7 +166,7 @@ class Calls(Mapping[str, Call]):
         for call in list(self._calls.values()):
             call.tell({"type": "draining", "seconds": seconds})
         deadline = self._clock.now() + seconds
-        while self._calls and self._clock.now() < deadline:
+        while (self._calls or self._beginning) and self._clock.now() < deadline:
             self._empty.clear()
             timer = self._clock.call_at(deadline, self._empty.set)
             try:
@@ -171,3 +179,8 @@ class Calls(Mapping[str, Call]):
         """End every call and take no new one. Within a few seconds; idempotent."""
         self._draining = True
         await asyncio.gather(*(call.aclose("server_ended") for call in list(self._calls.values())))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_BEGINNING_SECONDS):
+                while self._beginning:
+                    self._empty.clear()
+                    await self._empty.wait()

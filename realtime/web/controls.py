@@ -66,7 +66,7 @@ class Controls:
             return
         action = self._table.get(kind) if isinstance(kind, str) else None
         if action is None:
-            self._call.tell_error("bad_message", f"unknown message type {str(kind)[:40]!r}")
+            self._call.tell_error("bad_message", f"unknown message type {kind[:40] if isinstance(kind, str) else ''!r}")
             return
         if not self._call.over:
             self._call.spawn(action(message))

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from aiortc import RTCBundlePolicy, RTCConfiguration, RTCIceServer, RTCPeerConnection, RTCSessionDescription
-from aiortc.sdp import candidate_from_sdp
 
 from realtime.errors import RealtimeError
 from realtime.pipelines.clock import Clock
 from realtime.session import RealtimeSession
+from realtime.web.bounds import check_offer, read_candidate
 from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.ice import IceServer
 from realtime.web.options import WebLimits
@@ -98,6 +98,7 @@ class Peer:
         self._measured = False
         self._hung_up = False
         self._has_media = False
+        self._told_odd = False
         self._paused: list[tuple[Any, Any]] | None = None
         servers = [
             RTCIceServer(urls=list(each.urls), username=each.username or None, credential=each.credential or None)
@@ -121,6 +122,7 @@ class Peer:
             CallRefused: It cannot be understood, or has nothing in common with us.
         """
         pc = self.pc
+        self._candidates = check_offer(sdp, self._limits)
         try:
             await pc.setRemoteDescription(RTCSessionDescription(sdp=sdp, type="offer"))
             if len(pc.getTransceivers()) > self._limits.max_sources:
@@ -146,24 +148,13 @@ class Peer:
         Raises:
             CallRefused: There are too many.
         """
-        self._candidates += 1
-        if self._candidates > self._limits.max_candidates:
-            raise CallRefused("too_large", f"more than {self._limits.max_candidates} candidates")
+        if given is not None and self._candidates >= self._limits.max_candidates:
+            raise CallRefused("too_large", f"more than {self._limits.max_candidates} candidates; the rest is left out")
+        self._candidates += given is not None
         if self._over or not self.remote_sdp:
             return
-        line = str((given or {}).get("candidate") or "")
         try:
-            if not line:
-                await self.pc.addIceCandidate(None)
-                return
-            assert given is not None
-            candidate = candidate_from_sdp(line.removeprefix("a=").removeprefix("candidate:"))
-            mid, index = given.get("sdpMid"), given.get("sdpMLineIndex")
-            candidate.sdpMid = str(mid) if mid is not None else None
-            candidate.sdpMLineIndex = index if isinstance(index, int) else None
-            if candidate.sdpMid is None and candidate.sdpMLineIndex is None:
-                candidate.sdpMLineIndex = 0
-            await self.pc.addIceCandidate(candidate)
+            await self.pc.addIceCandidate(read_candidate(given))
         except Exception:
             logger.debug("a candidate was left out", exc_info=True)
 
@@ -193,10 +184,14 @@ class Peer:
             return
         try:
             message: object = json.loads(data)
-        except ValueError:
-            return
-        if isinstance(message, dict):
-            self._on_message(cast("dict[str, Any]", message))
+            if isinstance(message, dict):
+                self._on_message(cast("dict[str, Any]", message))
+        except (ValueError, RecursionError):
+            return  # no JSON
+        except Exception:  # what is raised here would end the transport, and with it the call's sound
+            if not self._told_odd:
+                self._told_odd = True
+                logger.exception("a message of the data channel was left out")
 
     # -- what was heard -------------------------------------------------------------------------------------------------
 

@@ -73,6 +73,8 @@ class PlayedMap:
 
 
 def _milliseconds(value: object, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return 0.0
-    return min(most, max(0.0, float(value)))
+    if isinstance(value, float) and not math.isfinite(value):
+        return 0.0
+    return float(min(most, max(0.0, value)))  # an int may be too large for a float

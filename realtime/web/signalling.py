@@ -59,6 +59,7 @@ class _Connection:
         self._call: Call | None = None
         self._said_bye = False
         self._left = False
+        self._told_candidates = False
 
     # -- as a listener --------------------------------------------------------------------------------------------------
 
@@ -118,6 +119,9 @@ class _Connection:
             self.tell({"type": "error", "code": error.code, "message": error.message, "fatal": True})
         except TimeoutError:
             self.tell({"type": "error", "code": "bad_message", "message": "hello must come first", "fatal": True})
+        except Exception:
+            logger.exception("a signalling message could not be taken")
+            self.tell({"type": "error", "code": "bad_message", "message": "that could not be done", "fatal": True})
 
     async def _receive(self) -> dict[str, Any] | None:
         """The next message; None at the end.
@@ -171,8 +175,9 @@ class _Connection:
                 await self._answer(call, message)
             case "candidate":
                 candidate = message.get("candidate")
-                given = cast("dict[str, Any]", candidate) if isinstance(candidate, dict) else None
-                await call.add_candidate(given)
+                await self._add_candidate(
+                    call, cast("dict[str, Any]", candidate) if isinstance(candidate, dict) else None
+                )
             case "bye":
                 self._said_bye = True
                 return False
@@ -180,7 +185,16 @@ class _Connection:
                 call.controls.perform(message)
         return True
 
+    async def _add_candidate(self, call: Call, candidate: dict[str, Any] | None) -> None:
+        try:
+            await call.add_candidate(candidate)
+        except CallRefused as error:  # the others may do; told once for each offer
+            if not self._told_candidates:
+                self._told_candidates = True
+                self.tell({"type": "error", "code": error.code, "message": error.message})
+
     async def _answer(self, call: Call, message: dict[str, Any]) -> None:
+        self._told_candidates = False
         try:
             self._state.guard.check_rate(_address(self._websocket))
             sdp, sources = read_offer(message, self._limits.max_sdp_bytes)

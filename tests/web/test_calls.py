@@ -14,8 +14,10 @@ from realtime import RealtimeSession
 from realtime.errors import SessionClosed
 from realtime.testing import ManualClock
 from realtime.web import CallRequest, WebLimits
+from realtime.web import calls as calls_module
 from realtime.web.calls import Calls
 from realtime.web.errors import CallRefused
+from realtime.web.peer import Peer
 
 
 class Page:
@@ -153,6 +155,71 @@ async def test_calls_that_outlast_the_drain_are_ended(make_calls, clock):
         await draining
     assert call.reason == "server_ended"
     assert len(calls) == 0
+
+
+async def test_a_call_that_ends_while_an_offer_is_answered_leaves_no_peer(make_calls, monkeypatch):
+    reached, go = asyncio.Event(), asyncio.Event()
+    made = []
+
+    async def slow(peer, sdp, sources):
+        made.append(peer)
+        reached.set()
+        await go.wait()
+        return "v=0"
+
+    monkeypatch.setattr(Peer, "answer", slow)
+    call = await open_call(make_calls())
+    answering = asyncio.get_running_loop().create_task(call.answer("v=0", {}))
+    await reached.wait()
+    await call.aclose("time_limit")
+    go.set()
+    with pytest.raises(CallRefused) as caught:
+        await answering
+    assert caught.value.code == "gone"
+    assert call.peer is None
+    assert made[0].pc.signalingState == "closed"
+
+
+@pytest.mark.parametrize("ending", ["drain", "aclose"])
+async def test_no_call_begins_after_the_end(make_calls, make_session, ending):
+    """The factory is slow; the end waits for its answer."""
+    reached, go = asyncio.Event(), asyncio.Event()
+    made = []
+
+    async def factory(request):
+        reached.set()
+        await go.wait()
+        made.append(make_session())
+        return made[0]
+
+    calls = make_calls(factory)
+    opening = asyncio.get_running_loop().create_task(open_call(calls))
+    await reached.wait()
+    leaving = asyncio.get_running_loop().create_task(calls.drain(0) if ending == "drain" else calls.aclose())
+    await asyncio.sleep(0)
+    assert not leaving.done()
+    go.set()
+    with pytest.raises(CallRefused) as caught:
+        await opening
+    assert caught.value.code == "draining"
+    await leaving
+    assert not made[0].begun
+    assert len(calls) == 0
+
+
+async def test_a_factory_that_never_answers_does_not_keep_the_server(make_calls, monkeypatch):
+    monkeypatch.setattr(calls_module, "_BEGINNING_SECONDS", 0.01)
+    reached = asyncio.Event()
+
+    async def factory(request):
+        reached.set()
+        await asyncio.Event().wait()
+
+    calls = make_calls(factory)
+    opening = asyncio.get_running_loop().create_task(open_call(calls))
+    await reached.wait()
+    await calls.aclose()
+    opening.cancel()
 
 
 async def test_a_session_that_does_not_begin_in_time_is_given_up(make_calls, clock, model, monkeypatch):

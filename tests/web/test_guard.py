@@ -73,7 +73,7 @@ def test_an_empty_token_is_refused():
         make(token="")
 
 
-@pytest.mark.parametrize("given", [None, "", "wrong", "rightx", "righ", "ríght"])
+@pytest.mark.parametrize("given", [None, "", "wrong", "rightx", "righ", "ríght", "\ud800"])
 async def test_a_wrong_token_opens_nothing(given):
     with pytest.raises(CallRefused) as caught:
         await make(token="right").check_token(given)

@@ -15,6 +15,8 @@ from realtime.testing import ManualClock
 from realtime.testing.loopback import make_peer, on_loopback
 from realtime.web import WebLimits
 from realtime.web import peer as peer_module
+from realtime.web.bounds import check_offer
+from realtime.web.errors import CallRefused
 from realtime.web.transport import Heartbeat, quality_of
 
 NEVER = "a=candidate:1 1 udp 2130706431 192.0.2.1 9 typ host"
@@ -297,3 +299,77 @@ async def test_a_call_ends_in_the_middle_of_an_offer(serve, call, pc):
     await caller.send(type="offer", sdp=await offer(pc))
     await caller.send(type="bye")
     await served.until_calls(0)
+
+
+# -- what an offer may hold --------------------------------------------------------------------------------------------
+
+
+def section(mid: int) -> str:
+    return f"m=audio 9 RTP/SAVPF 0\r\na=mid:{mid}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ("a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 65, "too_large"),
+        ("a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r" * 65, "too_large"),
+        ("".join(section(mid) for mid in range(6)), "bad_message"),
+    ],
+)
+def test_an_offer_with_too_much_in_it_is_refused_before_it_is_parsed(more, code):
+    with pytest.raises(CallRefused) as caught:
+        check_offer("v=0\r\n" + more, WebLimits())
+    assert caught.value.code == code
+
+
+async def test_too_much_in_an_offer_is_told_and_nothing_of_it_is_parsed(serve, call, monkeypatch):
+    async def parse(pc: object, description: object) -> None:
+        raise AssertionError(description)
+
+    served = await serve()
+    caller = await call(served)
+    monkeypatch.setattr(peer_module.RTCPeerConnection, "setRemoteDescription", parse)
+    await caller.send(type="offer", sdp="v=0\r\n" + NEVER + ("\r\n" + NEVER) * 64)
+    assert (await caller.receive("error"))["code"] == "too_large"
+
+
+async def test_candidates_of_the_offer_count_and_those_beyond_are_left_out_and_told_once(serve, call, pc):
+    served = await serve(limits=WebLimits(max_candidates=3))
+    caller = await call(served)
+    await caller.send(type="offer", sdp=without_candidates(await offer(pc), NEVER, NEVER))
+    await caller.receive("answer")
+    for _ in range(4):
+        await caller.send(type="candidate", candidate={"candidate": NEVER, "sdpMid": "0"})
+    await caller.send(type="candidate", candidate=None)
+    await caller.send(type="text", text="Still there?")
+    await caller.receive("event", event="TurnCompleted")
+    (told,) = [each for each in caller.messages if each["type"] == "error"]
+    assert (told["code"], told.get("fatal")) == ("too_large", None)
+
+
+@pytest.mark.parametrize("odd", ['{"type": "played", "rtp_timestamp": 5, "age_ms": 1' + "0" * 400 + "}", "[" * 50_000])
+async def test_odd_json_on_the_data_channel_leaves_the_connection_as_it_is(serve, call, odd):
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    await caller.receive("connected")
+    (running,) = served.bot.calls.values()
+    running.peer._played.sent(0, 1)
+    caller.channel.send(odd)
+    caller.channel.send('{"type": "text", "text": "Still there?"}')
+    await caller.receive("event", event="TurnCompleted")
+    assert running.peer.connected
+
+
+async def test_a_fault_in_what_takes_a_message_is_logged_once_and_ends_nothing(serve, call, caplog):
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    (running,) = served.bot.calls.values()
+    take, running.peer._on_message = running.peer._on_message, lambda _: 1 / 0
+    running.peer._take_message("{}")
+    running.peer._take_message("{}")
+    assert caplog.text.count("was left out") == 1
+    running.peer._on_message = take
+    caller.channel.send('{"type": "text", "text": "Still there?"}')
+    await caller.receive("event", event="TurnCompleted")

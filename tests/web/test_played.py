@@ -69,7 +69,7 @@ def test_a_report_that_is_none_changes_nothing(wrong):
     assert made.heard(report(2)) == 2
 
 
-@pytest.mark.parametrize("bad", [None, "x", float("nan"), float("inf"), -5, True])
+@pytest.mark.parametrize("bad", [None, "x", float("nan"), float("inf"), -5, True, -(10**400)])
 def test_times_that_are_none_count_as_zero(bad):
     made = sent(1, 2)
     assert made.heard(report(2) | {"age_ms": bad}) == 1
@@ -83,3 +83,8 @@ def test_before_anything_was_sent_nothing_was_heard():
 def test_what_is_remembered_is_bounded():
     made = sent(*range(7_000))
     assert len(made._packets) == 6_000
+
+
+def test_an_int_that_is_too_large_for_a_float_is_a_long_time():
+    made = sent(1, 2)
+    assert made.heard(report(2) | {"age_ms": 10**400}) == 2

@@ -119,7 +119,9 @@ async def test_a_second_page_takes_the_call_from_the_first(serve, call):
     assert len(served.bot.calls) == 1
 
 
-@pytest.mark.parametrize("wrong", [{"secret": "x"}, {"call": "x"}, {"secret": None}, {"secret": 5}, {"call": 7}])
+@pytest.mark.parametrize(
+    "wrong", [{"secret": "x"}, {"secret": "\ud800"}, {"call": "x"}, {"secret": None}, {"secret": 5}, {"call": 7}]
+)
 async def test_nobody_comes_back_to_a_call_without_its_secret(serve, call, wrong):
     served = await serve()
     first = await call(served)

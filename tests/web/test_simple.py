@@ -50,6 +50,8 @@ async def test_a_caller_comes_back_with_its_secret_and_to_no_other_call(serve, h
     assert len(served.bot.calls) == 1
     refused = await post(http, served, sender, call=answer["call"], secret="wrong")
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, "gone")
+    body = '{"sdp": "v=0", "call": "x", "secret": "\\ud800"}'
+    assert (await http.post(f"{served.url}/offer", content=body)).status_code == 404
 
 
 async def test_a_call_whose_peer_never_came_ends_by_itself(serve, http, sender):
