@@ -322,7 +322,8 @@ class RealtimeSession(SessionActs):
         specs = tuple(tool.spec for tool in tools.values())
         abilities = (model or self._model).capabilities
         check_abilities(abilities, replace(self._settings, tools=specs))
-        check_takeover(abilities, self._context.messages())
+        if runtime.takeover.is_change(taking):
+            check_takeover(abilities, self._context.messages())
         async with runtime.takeover.prepared(taking, specs):
             runtime.tools.use(agent.id, tools)
             return runtime.driver.step(lambda machine, now: machine.hand_off(taking, specs, reason=reason, now=now))

@@ -61,10 +61,11 @@ class Takeover:
 
     def _model_of(self, agent: Agent) -> RuntimeModel:
         """The model that speaks for an agent."""
-        model: RuntimeModel = self.models[0] if agent.model is None else agent.model
-        if all(model is not known for known in self.models):
-            self.models.append(model)
-        return model
+        return self.models[0] if agent.model is None else agent.model
+
+    def is_change(self, agent: Agent) -> bool:
+        """Whether another model would speak for an agent than for the present one."""
+        return self._model_of(agent) is not self._model_of(self._driver.machine.agent)
 
     @asynccontextmanager
     async def prepared(self, agent: Agent, tools: Sequence[ToolSpec]) -> AsyncGenerator[None]:
@@ -88,9 +89,11 @@ class Takeover:
 
     async def _open(self, agent: Agent, tools: Sequence[ToolSpec], opened: list[Connection]) -> None:
         machine = self._driver.machine
-        model = self._model_of(agent)
-        if model is self._model_of(machine.agent):
+        if not self.is_change(agent):
             return
+        model = self._model_of(agent)
+        if all(model is not known for known in self.models):
+            self.models.append(model)
         failed: list[RealtimeError | OSError] = []
 
         async def open_other() -> None:

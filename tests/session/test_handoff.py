@@ -222,6 +222,24 @@ async def test_a_model_that_cannot_go_on_with_it_is_refused_before_it_is_connect
     assert second.connections == 0
 
 
+async def test_a_model_that_cannot_be_told_a_conversation_goes_on_with_its_own_for_another_agent(obliging):
+    """Nobody needs to tell it anything: it is the one that spoke. Back to it from another model is refused."""
+    deaf = ModelCapabilities(model="deaf", supports_session_seeding=False)
+    first, second = obliging("One.", "Two.", capabilities=deaf), obliging()
+    async with RealtimeSession(first, agents=[Agent(id="b"), Agent(id="c", model=first)]) as session:
+        await session.send("a")
+        await session.wait_for_reply()
+        await session.hand_off("b")
+        await session.hand_off("c")
+        await session.send("b")
+        assert (await session.wait_for_reply()).messages[0].agent_id == "c"
+        await session.hand_off(Agent(id="other", model=second))
+        with pytest.raises(UserError, match="supports_session_seeding"):
+            await session.hand_off("b")
+        assert [handoff.to_agent for handoff in session.context.handoffs()] == ["b", "c", "other"]
+    assert first.connections == 1
+
+
 # -- make before break -------------------------------------------------------------------------------------------------------
 
 
