@@ -3,7 +3,8 @@
 Owns: `AudioIntake`. Driven by the receiver, packet by packet, and by two timers. An agent has no loudspeaker to keep fed, so
 nothing is buffered but what must be put in order: a packet in order is decoded and delivered when it comes, what follows a
 gap waits for two packets or 60 ms. What was lost is made up, where the sender was silent there is silence, both as long as
-the time stamps say (behaviour.md A3): positions are sample counts and time stamps, never arrival times.
+the time stamps say (behaviour.md A3): positions are sample counts and time stamps, never arrival times. Only how much silence
+may be made at all goes by the clock: a sender whose time stamps outrun it is not followed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ GAP_SECONDS = 0.060
 """… and for so long."""
 MAX_GAP_SECONDS = 5.0
 """A longer jump of the time stamps is a pause of the sender; it does not become silence, which would all come at once."""
+_SLACK_SECONDS = 1.0
+"""No more silence is made than time has passed since the last packet, and this much: no sender can make hours of it in minutes."""
+_CONVERTED_SECONDS = 0.1
+"""So much silence goes through a change of rate, so that nothing else is left in it; the rest is silence at either rate."""
 _CONCEAL_SECONDS = 0.120
 _SILENCE_SECONDS = 0.060
 """While the sender says that it is silent, silence is delivered in pieces of this much, and as much behind."""
@@ -37,7 +42,11 @@ _DTX_BYTES = 2
 
 
 class Timers(Protocol):
-    """What calls back later: an event loop."""
+    """What tells the time and calls back later: an event loop."""
+
+    def time(self) -> float:
+        """Monotonic seconds."""
+        ...
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Any:
         """Call once, in `delay` seconds; the result has `cancel()`."""
@@ -58,6 +67,8 @@ class AudioIntakeStatistics:
     """Sound that was made up for lost packets."""
     silence_ms: int = 0
     """Silence that the time stamps showed."""
+    skipped_ms: int = 0
+    """Time that the time stamps passed over and that became no silence: a long pause, or more than has passed."""
 
 
 class _Voice(NamedTuple):
@@ -96,6 +107,9 @@ class AudioIntake:
         self._is_silent = False
         self._ahead = 0
         """Ticks of silence that were delivered and then not there; later silence is shorter by them."""
+        self._allowance = _SLACK_SECONDS
+        """Silence that may be made, in seconds."""
+        self._played_at = timers.time()
         self._gap_timer: Any = None
         self._silence_timer: Any = None
         self._silence_left = 0
@@ -103,6 +117,7 @@ class AudioIntake:
         self._faults = 0
         self._concealed_ms = 0.0
         self._silence_ms = 0.0
+        self._skipped_ms = 0.0
 
     def receive(self, codec: str, clock_hz: int, source: int, *, number: int, timestamp: int, payload: bytes) -> None:
         """Take a packet.
@@ -140,6 +155,7 @@ class AudioIntake:
             faults=self._faults,
             concealed_ms=round(self._concealed_ms),
             silence_ms=round(self._silence_ms),
+            skipped_ms=round(self._skipped_ms),
         )
 
     # -- streams --------------------------------------------------------------------------------------------------------
@@ -183,10 +199,10 @@ class AudioIntake:
             return
         assert self._decoder is not None
         self._stop_silence()
-        bridge = b""
+        self._let_time_pass()
         if self._expected is not None and timestamp != self._expected:
             lost = (number - self._number - 1) & 0xFFFF
-            bridge = self._bridge(_signed(timestamp - self._expected), lost, payload)
+            self._bridge(_signed(timestamp - self._expected), lost, payload)
         self._number = number
         self._packets += 1
         try:
@@ -198,26 +214,27 @@ class AudioIntake:
         else:
             self._duration = len(sound) // 2 * self._clock_hz // self._decoder.rate_hz
         self._expected = (timestamp + self._duration) & 0xFFFFFFFF
-        self._convert(bridge + sound if bridge else sound)
+        self._convert(sound)
         self._is_silent = self._codec == "opus" and len(payload) <= _DTX_BYTES
         if self._is_silent:
             self._silence_left = round(_SILENCE_LIMIT_SECONDS / _SILENCE_SECONDS)
             self._silence_timer = self._timers.call_later(2 * _SILENCE_SECONDS, self._add_silence)
 
-    def _bridge(self, gap: int, lost: int, following: bytes) -> bytes:
-        """What stands between the last packet and this one, which is `gap` ticks after where it was due."""
+    def _bridge(self, gap: int, lost: int, following: bytes) -> None:
+        """Deliver what stands between the last packet and this one, which is `gap` ticks after where it was due."""
         if gap < 0:
             if self._is_silent and -gap <= self._clock_hz * _SILENCE_LIMIT_SECONDS:
                 self._ahead += -gap
-            return b""
+            return
         if gap > self._clock_hz * MAX_GAP_SECONDS:
-            return b""
-        made = b""
+            self._skipped_ms += 1000 * gap / self._clock_hz
+            return
         if lost and not self._is_silent:
             ticks = min(gap, lost * self._duration, round(self._clock_hz * _CONCEAL_SECONDS))
-            made = self._conceal(ticks, following if ticks == gap else None)
+            self._convert(self._conceal(ticks, following if ticks == gap else None))
             gap -= ticks
-        return made + self._silence(gap) if gap else made
+        if gap:
+            self._give_silence(gap)
 
     def _conceal(self, ticks: int, following: bytes | None) -> bytes:
         assert self._decoder is not None
@@ -230,11 +247,27 @@ class AudioIntake:
         self._concealed_ms += 1000 * ticks / self._clock_hz
         return made.ljust(samples * 2, b"\0")
 
-    def _silence(self, ticks: int) -> bytes:
+    def _let_time_pass(self) -> None:
+        """Allow as much more silence as time has passed. What was not used of it is not kept for long."""
+        now = self._timers.time()
+        self._allowance = min(self._allowance, _SLACK_SECONDS) + now - self._played_at
+        self._played_at = now
+
+    def _give_silence(self, ticks: int) -> None:
+        """Deliver silence, less what was delivered ahead, and not more than is allowed."""
+        assert self._decoder is not None
         paid = min(ticks, self._ahead)
         self._ahead -= paid
-        self._silence_ms += 1000 * (ticks - paid) / self._clock_hz
-        return bytes(self._samples(ticks - paid) * 2)
+        wanted = ticks - paid
+        ticks = min(wanted, round(self._allowance * self._clock_hz))
+        self._allowance -= ticks / self._clock_hz
+        self._silence_ms += 1000 * ticks / self._clock_hz
+        self._skipped_ms += 1000 * (wanted - ticks) / self._clock_hz
+        samples = self._samples(ticks)
+        rate_hz = self._decoder.rate_hz
+        seconds = max(0, samples - round(rate_hz * _CONVERTED_SECONDS)) // rate_hz
+        self._convert(bytes((samples - seconds * rate_hz) * 2))
+        self._give(bytes(seconds * self._rate_hz * 2))
 
     def _samples(self, ticks: int) -> int:
         assert self._decoder is not None
@@ -248,7 +281,8 @@ class AudioIntake:
         self._silence_left -= 1
         ticks = round(self._clock_hz * _SILENCE_SECONDS)
         self._expected = (self._expected + ticks) & 0xFFFFFFFF
-        self._convert(self._silence(ticks))
+        self._let_time_pass()
+        self._give_silence(ticks)
         self._silence_timer = self._timers.call_later(_SILENCE_SECONDS, self._add_silence)
 
     def _stop_silence(self) -> None:

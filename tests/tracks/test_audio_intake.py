@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from realtime.media import g711
+from realtime.media.audio import PcmConverter
+from realtime.media.voice import make_voice_decoder
+from realtime.tracks import audio_intake
 from realtime.tracks.audio_intake import AudioIntake
 
 RATE = 24_000
@@ -24,6 +27,9 @@ class Clock:
     def __init__(self) -> None:
         self.now = 0.0
         self._waiting: list[_Timer] = []
+
+    def time(self) -> float:
+        return self.now
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> _Timer:
         timer = _Timer(self.now + delay, callback)
@@ -273,6 +279,57 @@ def test_a_gap_in_time_without_loss_is_silence():
     assert line.out_ms == 400 + 25 * 20
     assert not line.sound[10 * 480 : 35 * 480].any()
     assert line.intake.statistics().silence_ms == 500
+
+
+def test_a_pause_of_seconds_is_silence_of_seconds():
+    line = Line(PACKETS)
+    line.send(*range(10))
+    line.clock.run(4.0)
+    line.send(*range(10, 20), first_timestamp=4 * 48_000)
+    assert line.out_ms == 400 + 4_000
+    assert line.intake.statistics().skipped_ms == 0
+
+
+@pytest.mark.parametrize("step_seconds", [0.5, 5.0])
+def test_time_stamps_that_outrun_the_clock_make_no_more_silence_than_time_has_passed(step_seconds):
+    """A sender could else make hours of sound out of a thousand packets, each piece of it at once."""
+    line = Line(PACKETS)
+    for index in range(200):
+        line.put(PACKETS[index % 100], number=index, timestamp=round(index * (0.020 + step_seconds) * 48_000))
+        line.clock.run(0.020)
+    assert line.out_ms <= 200 * 20 + 200 * 20 + 1_000
+    statistics = line.intake.statistics()
+    assert statistics.silence_ms + statistics.skipped_ms == pytest.approx(199 * step_seconds * 1_000, abs=1)
+
+
+@pytest.mark.parametrize(("codec", "rate"), [("pcmu", 24_000), ("opus", 44_100)])
+def test_a_pause_of_seconds_needs_no_conversion_and_moves_nothing(codec, rate, monkeypatch):
+    """Nothing holds the loop over 5 ms. What follows stands where it would, to the sample."""
+    converted: list[int] = []
+
+    class Counting(PcmConverter):
+        def convert(self, pcm: bytes | bytearray | memoryview) -> bytes:
+            converted.append(len(pcm) // 2)
+            return super().convert(pcm)
+
+    monkeypatch.setattr(audio_intake, "PcmConverter", Counting)
+    clock_hz = 8_000 if codec == "pcmu" else 48_000
+    voice = _voice(1.0, 8_000).tobytes()
+    packets = PACKETS if codec == "opus" else [g711.encode(voice[at : at + 320], "mu") for at in range(0, 16_000, 320)]
+    line = Line(packets, codec, clock_hz, rate)
+    line.send(*range(20))
+    line.clock.run(5.0)
+    line.send(*range(20, 40), first_timestamp=round(4.7 * clock_hz))
+    line.intake.close()
+    straight = PcmConverter(clock_hz, rate)
+    decoder = make_voice_decoder(codec, rate)
+    assert decoder.rate_hz == clock_hz
+    pieces = [decoder.decode(packet) for packet in packets[:40]]
+    whole = b"".join([*pieces[:20], bytes(round(4.7 * clock_hz) * 2), *pieces[20:]])
+    reference = np.frombuffer(straight.convert(whole) + straight.flush(), "<i2")
+    assert len(line.sound) == len(reference)
+    assert np.abs(line.sound.astype(int) - reference).max() <= 2
+    assert max(converted) <= 1.1 * clock_hz
 
 
 def test_a_pause_of_minutes_does_not_become_minutes_of_silence():
