@@ -11,7 +11,7 @@ import { Playout } from "./playout.js";
 import { Setup } from "./setup.js";
 import { Sources } from "./sources.js";
 import { TalkKey } from "./talk.js";
-import { callTrouble, endingWords } from "./words.js";
+import { callTrouble, endingWords, WAYS } from "./words.js";
 
 const at = (id) => document.getElementById(id);
 const base = new URL(".", location.href);
@@ -161,7 +161,8 @@ call.addEventListener("message", ({ detail: message }) => {
   } else if (message.type === "draining") {
     notices.show("The server is shutting down soon; this call ends then.", { about: "draining" });
   } else if (message.type === "error") {
-    notices.show(callTrouble(message.code, message.message), { about: `error ${message.code}`, kind: "wrong" });
+    const about = WAYS.has(message.code) ? "way" : `error ${message.code}`;
+    notices.show(callTrouble(message.code, message.message), { about, kind: "wrong" });
   } else {
     conversation.take(message);
     save();
@@ -173,9 +174,9 @@ call.addEventListener("state", ({ detail: { state, words, reason } }) => {
   at("link").dataset.link = link;
   at("link-words").textContent = LINKS[state] ?? "Not connected";
   document.body.dataset.link = link;
-  if (state === "live") conversation.listen();
-  else if (state === "waiting") conversation.floor(words);
-  else if (state === "ended") leave(words, reason);
+  if (state === "live") notices.clear("way");
+  if (state === "ended") leave(words, reason);
+  else conversation.way = state === "live" ? "" : words;
 });
 
 // -- begin and end -----------------------------------------------------------------------------------------------------
@@ -183,6 +184,7 @@ call.addEventListener("state", ({ detail: { state, words, reason } }) => {
 function enter() {
   document.body.dataset.state = "call";
   notices.clear();
+  conversation.way = "Connecting";
   if (WIDE.matches) showInspector(true);
   voices.start();
   applyMicrophone();

@@ -10,9 +10,11 @@ const BACK_OFF_MS = [200, 500, 1000, 2000, 4000];
 const GIVE_UP_MS = 120_000; // as long as a way back is tried
 const DISCONNECTED_MS = 1500; // ICE may mend itself within this
 const CONNECT_MS = 15_000;
+const MEDIA_MS = 20_000; // the server waits for less, and says what was missing
 const ANSWER_MS = 10_000; // gathering candidates may take the server five seconds
 const WELCOME_MS = 100_000; // a model may have to be loaded first
 const LOST_MEDIA = new Set(["peer_lost", "connect_failed", "connect_timeout", "no_media"]);
+const MENDED = "peer_lost"; // happens to everybody, and is over at once; the others are told
 
 export class Call extends EventTarget {
   #base;
@@ -27,6 +29,7 @@ export class Call extends EventTarget {
   #state = "idle";
   #attempt = 0;
   #lostAt = 0;
+  #stood = false; // whether the present peer connection has been connected
   #timers = new Map();
   #places = ["microphone"]; // sources that the server takes
 
@@ -91,6 +94,7 @@ export class Call extends EventTarget {
     this.#drop();
     const url = new URL("call", this.#base);
     url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    url.search = location.search; // what the page was called with is the session factory's to know
     const socket = new WebSocket(url);
     this.#socket = socket;
     this.#after("connect", CONNECT_MS, () => this.#lost("The server does not answer"));
@@ -144,7 +148,8 @@ export class Call extends EventTarget {
       this.#tell("message", message);
       this.#finish("", message.code);
     } else if (LOST_MEDIA.has(message.code)) {
-      if (this.#pc?.connectionState === "connected" || !this.#timers.has("connect")) this.#mend();
+      if (message.code !== MENDED) this.#tell("message", message);
+      if (!this.#timers.has("answer")) this.#mendSoon(); // or else it is about the connection before
     } else {
       this.#tell("message", message);
     }
@@ -157,6 +162,7 @@ export class Call extends EventTarget {
     this.#hangUp();
     const pc = new RTCPeerConnection({ iceServers: this.#iceServers, bundlePolicy: "max-bundle" });
     this.#pc = pc;
+    this.#stood = false;
     const channel = pc.createDataChannel("realtime");
     this.#channel = channel;
     channel.addEventListener("message", ({ data }) => this.#take(data));
@@ -189,7 +195,10 @@ export class Call extends EventTarget {
     this.send({ type: "offer", sdp: pc.localDescription.sdp, sources: named, restart: true });
     for (const message of waiting) this.send(message);
     waiting = null;
-    this.#after("connect", CONNECT_MS, () => this.#lost("Sound found no way to the server"));
+    this.#after("connect", MEDIA_MS, () => {
+      this.#tell("message", { type: "error", code: "connect_timeout" });
+      this.#lost("Sound found no way to the server");
+    });
   }
 
   async #answered(sdp) {
@@ -219,6 +228,7 @@ export class Call extends EventTarget {
       case "connected":
         this.#clear("mend");
         this.#clear("connect");
+        this.#stood = true;
         this.#attempt = 0;
         this.#lostAt = 0;
         this.#become("live", "Connected");
@@ -227,16 +237,27 @@ export class Call extends EventTarget {
         this.#after("mend", DISCONNECTED_MS, () => this.#mend());
         break;
       case "failed":
-        this.#mend();
+        if (!this.#stood) this.#tell("message", { type: "error", code: "connect_failed" });
+        this.#mendSoon();
         break;
       default:
     }
+  }
+
+  /** At once what stood; what never did, after a pause. */
+  #mendSoon() {
+    if (this.#stood) this.#mend();
+    else if (!this.#timers.has("mend")) this.#after("mend", this.#pause(), () => this.#mend());
   }
 
   /** The network under the peer connection is gone: make another one, over the websocket if that still stands. */
   #mend() {
     this.#clear("mend");
     this.#lostAt ||= performance.now();
+    if (performance.now() - this.#lostAt > GIVE_UP_MS) {
+      this.#lost("Sound found no way to the server");
+      return;
+    }
     this.#become("waiting", "Finding another way");
     if (this.#socket?.readyState === WebSocket.OPEN) this.#connect();
     else this.#lost("The connection was lost");
@@ -252,10 +273,15 @@ export class Call extends EventTarget {
       this.#finish(`${words}, and it did not come back.`);
       return;
     }
+    this.#become("waiting", navigator.onLine ? `${words}. Trying again` : "This device is offline");
+    this.#after("again", this.#pause(), () => this.#open());
+  }
+
+  /** How long to wait before the next attempt: longer each time. */
+  #pause() {
     const delay = BACK_OFF_MS[Math.min(this.#attempt, BACK_OFF_MS.length - 1)];
     this.#attempt += 1;
-    this.#become("waiting", navigator.onLine ? `${words}. Trying again` : "This device is offline");
-    this.#after("again", delay * (0.8 + 0.4 * Math.random()), () => this.#open());
+    return delay * (0.8 + 0.4 * Math.random());
   }
 
   #hurry() {

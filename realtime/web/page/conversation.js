@@ -12,6 +12,7 @@ export class Conversation {
   #notices;
   #muted = false;
   #floor = "idle"; // idle, you, thinking, reply
+  #way = ""; // how far the connection is, as long as there is none
   #reply = ""; // the newest
   #seen = new Map(); // source → {at, reason}
   #notes = 0;
@@ -32,14 +33,22 @@ export class Conversation {
 
   reset() {
     this.#floor = "idle";
+    this.#way = "";
     this.#seen.clear();
     this.#at("stop").disabled = true;
     this.floor("");
   }
 
+  /** The connection is being made, in words; empty: it stands. */
+  set way(words) {
+    this.#way = words;
+    if (words) this.floor(words);
+    else this.listen();
+  }
+
   /** The floor is free. */
   listen() {
-    this.#take("idle", this.#muted ? "You are muted" : "Listening");
+    this.#take("idle", this.#way || (this.#muted ? "You are muted" : "Listening"));
   }
 
   /** Say who has the floor. */

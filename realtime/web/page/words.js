@@ -27,6 +27,9 @@ export function deviceTrouble(source, error) {
   }
 }
 
+/** What is said until there is a connection after all. */
+export const WAYS = new Set(["connect_timeout", "connect_failed", "no_media"]);
+
 /** What the server's error codes mean. */
 export function callTrouble(code, message) {
   const known = {
@@ -35,7 +38,9 @@ export function callTrouble(code, message) {
     full: "The server has as many calls as it can take. Try again in a while.",
     rate: "Too many attempts from here. Wait a minute, then try again.",
     too_large: "That was more than the server takes at once.",
-    connect_timeout: "Sound and pictures found no way to the server in time. A firewall may be in between.",
+    connect_timeout: "Sound and pictures found no way to the server in time; a firewall may be in between. Trying again",
+    connect_failed: "Sound and pictures found no way to the server; a firewall may be in between. Trying again",
+    no_media: "The connection stands, but no sound and no picture comes through it. Trying again",
     session_failed: "The conversation could not go on",
     gone: "That conversation has ended on the server. You can begin another one.",
     replaced: "This conversation goes on in another window.",
@@ -43,7 +48,8 @@ export function callTrouble(code, message) {
     refused: "That could not be done",
   }[code];
   if (!known) return message || "The server reported something that this page does not know.";
-  return /[.]$/.test(known) ? known : `${known}: ${message || "the server does not say why"}.`;
+  if (/[.]$/.test(known)) return known;
+  return message || !WAYS.has(code) ? `${known}: ${message || "the server does not say why"}.` : `${known}.`;
 }
 
 /** Why a call is over. */

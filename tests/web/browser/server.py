@@ -117,6 +117,7 @@ def _facts_of(call: Any) -> dict[str, Any]:
             for message in session.all_messages()
         ],
         "measured": session.listener.measures,
+        "query": dict(call.request.query),
     }
 
 
