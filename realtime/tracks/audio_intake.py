@@ -107,9 +107,9 @@ class AudioIntake:
         self._is_silent = False
         self._ahead = 0
         """Ticks of silence that were delivered and then not there; later silence is shorter by them."""
-        self._allowance = _SLACK_SECONDS
+        self._allowance: float = _SLACK_SECONDS
         """Silence that may be made, in seconds."""
-        self._played_at = timers.time()
+        self._played_at: float = timers.time()
         self._gap_timer: Any = None
         self._silence_timer: Any = None
         self._silence_left = 0
