@@ -29,6 +29,7 @@ from realtime.web.downloads import Downloads
 from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.events import event_to_dict
 from realtime.web.guard import is_same
+from realtime.web.history import History
 from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
 from realtime.web.options import CallRequest, WebLimits
@@ -110,6 +111,7 @@ class Call:
         self._tasks: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
         self.inspector = Inspector(self)
+        self.history = History(session)
         self.hints = SenderHints(session, self._send_on_channel)
         self.controls = Controls(self, limits, clock)
 
@@ -237,6 +239,7 @@ class Call:
                     self.touch()
                 self.hints.take(event)
                 self.inspector.take(event)
+                self.history.take(event)
                 if isinstance(event, ReplyStarted) and not self._telling_heard:
                     self._telling_heard = True
                     self.spawn(self._tell_heard())

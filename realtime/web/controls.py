@@ -107,7 +107,9 @@ class Controls:
         await self._call.session.look(source if isinstance(source, str) else None)
 
     async def _approve(self, message: dict[str, Any]) -> None:
-        await self._call.session.approve(str(message.get("call_id")), message.get("ok") is True)
+        call_id = str(message.get("call_id"))
+        await self._call.session.approve(call_id, message.get("ok") is True)
+        self._call.history.answered(call_id)
 
     async def _inspect(self, message: dict[str, Any]) -> None:
         self._call.inspector.on = message.get("on") is True

@@ -17,6 +17,8 @@ __all__ = ["event_to_dict", "message_to_dict"]
 
 _MAX_TEXT = 20_000
 """Characters of one text; the rest is left out with a mark."""
+_MAX_ARGUMENTS = 2_000
+"""Characters of the arguments of one tool call."""
 
 
 def event_to_dict(event: SessionEvent, *, at: float) -> dict[str, Any] | None:
@@ -58,7 +60,10 @@ def message_to_dict(message: ChatMessage) -> dict[str, Any]:
     if message.is_error:
         told["is_error"] = True
     if message.tool_calls:
-        told["tool_calls"] = [{"name": call.name, "call_id": call.call_id} for call in message.tool_calls]
+        told["tool_calls"] = [
+            {"name": call.name, "call_id": call.call_id, "arguments": _cut(call.arguments, _MAX_ARGUMENTS)}
+            for call in message.tool_calls
+        ]
     return told
 
 
@@ -91,6 +96,6 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return {each.name: _value(getattr(value, each.name)) for each in fields(value)}
 
 
-def _cut(text: str) -> str:
-    shown = text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
+def _cut(text: str, most: int = _MAX_TEXT) -> str:
+    shown = text if len(text) <= most else text[:most] + "…"
     return shown.encode("utf-8", "replace").decode()  # lone surrogates cannot be sent

@@ -153,7 +153,8 @@ class _Connection:
         if hello.get("type") != "hello":
             raise CallRefused("bad_message", "hello must come first")
         subject = await self._state.guard.check_token(websocket_token(self._websocket, hello))
-        if hello.get("call") is not None:
+        back = hello.get("call") is not None
+        if back:
             call = self._state.calls.find(hello.get("call"), hello.get("secret"))
         else:
             request = call_request(self._websocket, subject)
@@ -161,6 +162,8 @@ class _Connection:
         self._call = call
         call.listen(self)
         self.tell(welcome(call, self._limits.max_sources))
+        if back:
+            self.tell(call.history.to_dict())
 
     async def _take(self, message: dict[str, Any]) -> bool:
         """Do what a message asks for; False: it was the last."""
@@ -217,6 +220,7 @@ def welcome(call: Call, max_sources: int) -> dict[str, Any]:
         "input": {"audio": capabilities.supports_audio_input, "video": capabilities.supports_image_input},
         "sources_max": max_sources,
         "files": call.downloads.names,
+        "replying": call.session.is_replying,
         "push_to_talk": call.session.settings.turn_detection.mode == "manual",
     }
 
