@@ -155,7 +155,7 @@ class SessionMachine(MachineActs):
             return
         self._parts.effects.now = now
         self._parts.input_audio.push(pcm)
-        self._parts.missing_audio.heard(now=now)
+        self._parts.missing_audio.heard(len(pcm) // 2, now=now)
         self._parts.memory.bound()
 
     def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame
@@ -187,13 +187,17 @@ class SessionMachine(MachineActs):
         frame_id: int,
         image: ImageContent | None,
         error: BaseException | None = None,
+        thumbprint: bytes = b"",
+        is_unchanged: bool = False,
         now: float,
     ) -> None:
-        """A kept frame was encoded, or could not be (`image` None: `error`, or a newer one took its place)."""
+        """A kept frame was encoded, or not; as `Showing.receive_image`."""
         if self._is_closed:
             return
         self._parts.effects.now = now
-        self._showing.receive_image(source=source, frame_id=frame_id, image=image, error=error)
+        self._showing.receive_image(
+            source=source, frame_id=frame_id, image=image, error=error, thumbprint=thumbprint, is_unchanged=is_unchanged
+        )
         self._finish()
 
     def receive_voice_activity(self, *, speaking: bool, ago_ms: int, now: float) -> None:

@@ -1,7 +1,8 @@
 """Silence where the user's sound stops coming while it is listened to.
 
-Owns: when sound last came, and how much silence stands in for it since. Driven by `SessionMachine`, in its audio and by its
-timer. Never judges whether somebody speaks.
+Owns: until when the sound that came lasts, and how much silence stands in for it since: never more than time has passed,
+since a dropped connection is told again by time. Driven by `SessionMachine`, in its audio and by its timer. Never judges
+whether somebody speaks.
 
 A provider that decides by silence when a turn is over has to hear silence. A microphone that is muted at its source, a
 player at the end of its file or a track that was removed sends none: the turn would stay open for as long as the call lasts,
@@ -42,25 +43,26 @@ class MissingAudio:
         """Whether silence ends the user's turns; changes with the model."""
         self.is_voice_heard = False
         """Our own ears hear the user speak (models that report no speech)."""
-        self._heard_at: float | None = None
+        self._lasts_until: float | None = None
         self._made_seconds = 0.0
 
-    def heard(self, *, now: float) -> None:  # hot path: 25–50 times a second
-        """Sound came."""
-        self._heard_at = now
+    def heard(self, samples: int, *, now: float) -> None:  # hot path: 25–50 times a second
+        """So much sound came. It lasts as long as it is: what comes at once is not missed before it is over."""
+        begins_at = now if self._lasts_until is None else max(now, self._lasts_until)
+        self._lasts_until = begins_at + samples / self._input.rate_hz
         self._made_seconds = 0.0
 
     @property
     def due_at(self) -> float | None:
         """When the next piece of silence is due; None: none is wanted."""
-        if not self.is_needed or self._heard_at is None:
+        if not self.is_needed or self._lasts_until is None:
             return None
         most = _MOST_UNTOLD_SECONDS
         if self._input.reports_boundaries:
             most = _MOST_SECONDS if self._speech.is_speaking else 0.0
         if self._made_seconds >= most:
             return None
-        return self._heard_at + PATIENCE_SECONDS + self._made_seconds
+        return self._lasts_until + PATIENCE_SECONDS + self._made_seconds
 
     def make(self, *, now: float) -> None:
         """Put in the silence that is due."""
@@ -71,7 +73,7 @@ class MissingAudio:
     @property
     def breaks_off_at(self) -> float | None:
         """When a voice that our own ears hear is taken to have stopped with its sound; None: none is heard."""
-        return self._heard_at + PATIENCE_SECONDS if self.is_voice_heard and self._heard_at is not None else None
+        return self._lasts_until + PATIENCE_SECONDS if self.is_voice_heard and self._lasts_until is not None else None
 
     def take_break(self, *, now: float) -> float | None:
         """When the voice stopped, if it did with its sound; told once."""
@@ -79,4 +81,4 @@ class MissingAudio:
         if breaks_off_at is None or breaks_off_at > now:
             return None
         self.is_voice_heard = False
-        return self._heard_at
+        return self._lasts_until

@@ -37,6 +37,19 @@ def test_silence_goes_on_as_time_does_until_the_turn_is_over(make_rig):
     assert silence_ms(rig) == 0
 
 
+@pytest.mark.parametrize("at_once_seconds", [1.0, 3.0])
+def test_sound_that_comes_in_large_pieces_is_not_missed_before_it_is_over(make_rig, at_once_seconds):
+    """No more silence than time has passed: what a dropped line loses is told again by time (L2)."""
+    rig = make_rig()
+    speak(rig)
+    for _ in range(5):
+        rig.machine.receive_audio(bytes(round(48_000 * at_once_seconds)), now=rig.now)
+        rig.wait(at_once_seconds)
+    assert silence_ms(rig) == 5_000 * at_once_seconds
+    rig.wait(3.0)
+    assert silence_ms(rig) == pytest.approx(2_000, abs=201)
+
+
 def test_sound_that_comes_again_takes_its_place(make_rig):
     rig = make_rig()
     speak(rig)
