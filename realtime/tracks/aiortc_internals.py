@@ -122,6 +122,7 @@ class ReceiverPort:
         self._way: _ShortWay | None = None
         self._is_read = False
         self._has_ended = False
+        self._failing: set[str] = set()
         receiver.receive = self._receive
         receiver.stop = self._stop
         receiver.getStats = self._get_stats
@@ -214,13 +215,24 @@ class ReceiverPort:
         try:
             self._handler.receive_rtp(packet, arrival_ms)
         except Exception:  # whatever it is, it would end the whole connection
-            logger.exception("a packet of a %s track could not be handled", self.track.kind)
+            self._tell_of_failure("packet")
+        else:
+            if self._failing:
+                self._failing.discard("packet")
 
     async def _handle_rtcp_packet(self, packet: Any) -> None:
         try:
             self._handler.receive_rtcp(packet)
         except Exception:
-            logger.exception("a report on a %s track could not be handled", self.track.kind)
+            self._tell_of_failure("report")
+        else:
+            self._failing.discard("report")
+
+    def _tell_of_failure(self, what: str) -> None:
+        """Log the first of a run: a peer could fill the log."""
+        if what not in self._failing:
+            self._failing.add(what)
+            logger.exception("a %s of a %s track could not be handled", what, self.track.kind)
 
 
 _HEADER = struct.Struct("!BBHLL")
@@ -271,8 +283,14 @@ class _Packet:
 
     @property
     def extensions(self) -> HeaderExtensions:
-        """Its header extensions, as aiortc reads them."""
-        return HeaderExtensions() if self._extension is None else self._names.get(*self._extension)
+        """Its header extensions, as aiortc reads them; none of them if they are damaged."""
+        if self._extension is None:
+            return HeaderExtensions()
+        try:
+            return cast("HeaderExtensions", self._names.get(*self._extension))
+        except (ValueError, IndexError, struct.error) as error:
+            logger.debug("the header extensions of a packet are damaged: %s", error)
+            return HeaderExtensions()
 
 
 class _ShortWay:

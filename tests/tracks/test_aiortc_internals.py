@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from aiortc import RTCRtpReceiver, rtcdtlstransport, rtcpeerconnection
 from aiortc.mediastreams import MediaStreamError
 from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpreceiver import RemoteStreamTrack, StreamStatistics
+from aiortc.rtp import HeaderExtensionsMap
 
 import realtime
 from realtime.testing.loopback import make_peer, on_loopback
@@ -136,3 +138,56 @@ def test_what_is_no_remote_track_has_no_intake():
     assert intake_of(object()) is None
     assert intake_of([]) is None
     assert intake_of(3) is None
+
+
+class Handler:
+    """Fails at packets and reports while it is told to."""
+
+    def __init__(self) -> None:
+        self.fails = False
+        self.taken = 0
+
+    def receive_rtp(self, packet: Any, arrival_ms: int) -> None:
+        del packet, arrival_ms
+        self._take()
+
+    def receive_rtcp(self, packet: Any) -> None:
+        del packet
+        self._take()
+
+    def sources(self) -> list[Any]:
+        return []
+
+    def end(self) -> None: ...
+
+    def _take(self) -> None:
+        self.taken += 1
+        if self.fails:
+            raise RuntimeError("no")
+
+
+async def test_of_a_run_of_packets_that_cannot_be_handled_the_first_is_logged(caplog):
+    """A peer must not be able to fill the log, and one packet never ends the connection."""
+    receiver, track = await _remote_track()
+    handler: Any = Handler()
+    port = take_over(receiver, track, lambda: handler)
+    assert port is not None
+    for fails in (True, False, True):
+        handler.fails = fails
+        for _ in range(50):
+            port.take(object(), 0)
+            await port._handle_rtcp_packet(object())
+    assert handler.taken == 300
+    told = [record.message for record in caplog.records if "could not be handled" in record.message]
+    assert [message.split()[1] for message in told] == ["packet", "report", "packet", "report"]
+    await receiver.close()
+
+
+@pytest.mark.parametrize("content", [b"\x33\x01\x02\x03", b"\x30\x01\x00\x00", b"\x3f\x01\x02\x03"])
+def test_damaged_header_extensions_are_none_and_the_packet_is_one(content):
+    names = HeaderExtensionsMap()
+    names._HeaderExtensionsMap__ids.abs_send_time = 3  # type: ignore[attr-defined]
+    header = struct.pack("!BBHLL", 0x90, 0xE0, 7, 8, 9) + struct.pack("!HH", 0xBEDE, 1)
+    packet = aiortc_internals._Packet(header + content + b"payload", names)
+    assert packet.payload == b"payload"
+    assert packet.extensions.abs_send_time is None
