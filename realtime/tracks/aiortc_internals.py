@@ -214,8 +214,8 @@ class ReceiverPort:
             return
         try:
             self._handler.receive_rtp(packet, arrival_ms)
-        except Exception:  # whatever it is, it would end the whole connection
-            self._tell_of_failure("packet")
+        except Exception as error:  # whatever it is, it would end the whole connection
+            self._tell_of_failure("packet", error)
         else:
             if self._failing:
                 self._failing.discard("packet")
@@ -223,16 +223,16 @@ class ReceiverPort:
     async def _handle_rtcp_packet(self, packet: Any) -> None:
         try:
             self._handler.receive_rtcp(packet)
-        except Exception:
-            self._tell_of_failure("report")
+        except Exception as error:
+            self._tell_of_failure("report", error)
         else:
             self._failing.discard("report")
 
-    def _tell_of_failure(self, what: str) -> None:
+    def _tell_of_failure(self, what: str, error: Exception) -> None:
         """Log the first of a run: a peer could fill the log."""
         if what not in self._failing:
             self._failing.add(what)
-            logger.exception("a %s of a %s track could not be handled", what, self.track.kind)
+            logger.error("a %s of a %s track could not be handled", what, self.track.kind, exc_info=error)
 
 
 _HEADER = struct.Struct("!BBHLL")
