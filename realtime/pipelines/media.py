@@ -128,8 +128,8 @@ class MediaSources:
         leaving = [
             (name, reader) for name, reader in self._readers.items() if any(reader.track is each for each in tracks)
         ]
-        for name, _ in leaving:
-            self._on_end(name, None)
+        for name, reader in leaving:
+            await self._leave(name, reader)
         await asyncio.gather(*(reader.aclose() for _, reader in leaving))
 
     async def remove(self, track: Any) -> None:
@@ -143,8 +143,14 @@ class MediaSources:
                 break
         else:
             raise ArgumentError("track", track, "a track of this session, or its source name")
-        self._on_end(name, None)
+        await self._leave(name, reader)
         await reader.aclose()
+
+    async def _leave(self, name: str, reader: TrackReader | DirectReader) -> None:
+        """A source is none any more; what its intake holds is delivered first. Nothing is waited for."""
+        if isinstance(reader, DirectReader):
+            await reader.aclose()
+        self._on_end(name, None)
 
     async def aclose(self) -> None:
         """Stop reading everything."""

@@ -1,0 +1,88 @@
+"""`realtime.pipelines.media`: tracks that the session receives itself, as they come and go (A1, B43)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from realtime.core.events import ErrorReported
+from realtime.pipelines.audio import AudioInput
+from realtime.pipelines.media import MediaSources
+from realtime.testing import FakeTrack
+from realtime.tracks.rtp_receiver import TrackIntake
+
+RATE = 24_000
+
+
+class Events(list[Any]):
+    """Stands where the machine's driver would."""
+
+    closed = False
+
+    def publish(self, event: Any) -> None:
+        self.append(event)
+
+    def feed(self, change: Any, where: str = "") -> None: ...
+
+
+class NoVideo:
+    def remove(self, source: str) -> None: ...
+
+
+class Call:
+    """A microphone that comes over RTP in G.711, which holds some samples back for the change of rate."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.events = Events()
+        driver: Any = self.events
+        video: Any = NoVideo()
+        self.media = MediaSources(driver, AudioInput(RATE, self.sent.append), video)
+        self.track: Any = FakeTrack("audio")
+        run: Any = None
+        self.intake = TrackIntake("audio", run)
+        self.track.__dict__["_realtime_intake"] = self.intake
+        codec = SimpleNamespace(payloadType=0, name="PCMU", clockRate=8_000, parameters={})
+        self.intake.start(SimpleNamespace(codecs=[codec], encodings=[]))
+
+    def speak(self, *numbers: int) -> None:
+        for number in numbers:
+            self.intake.receive_rtp(
+                SimpleNamespace(
+                    payload_type=0,
+                    ssrc=7,
+                    sequence_number=number,
+                    timestamp=number * 160,
+                    payload=b"\x55" * 160,
+                    marker=0,
+                    padding_size=0,
+                ),
+                number * 20,
+            )
+
+    @property
+    def sent_ms(self) -> float:
+        return sum(map(len, self.sent)) / 2 * 1000 / RATE
+
+
+@pytest.mark.parametrize("how", ["removed", "detached"])
+async def test_what_a_track_holds_back_is_heard_when_it_leaves_and_is_no_error(how: str) -> None:
+    """Its last samples and what waits behind a gap; the next track of the name begins without a fault."""
+    call = Call()
+    call.media.add(call.track, None)
+    call.speak(0, 1, 2, 4)
+    if how == "removed":
+        await call.media.remove(call.track)
+    else:
+        peer: Any = SimpleNamespace(peer=call, tracks=[call.track], detach=lambda: None, take_back_reply=lambda: None)
+        call.media._peers.append(peer)
+        await call.media.detach(call)
+    assert not [event for event in call.events if isinstance(event, ErrorReported)]
+    assert call.sent_ms == pytest.approx(100, abs=0.1)
+    assert call.media.statistics() == {}
+    assert call.media.add(call.track, None) == "microphone"
+    assert call.media.statistics()["microphone"].faults == 0
+    await call.media.aclose()
+    call.intake.end()
