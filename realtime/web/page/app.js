@@ -152,9 +152,11 @@ call.addEventListener("message", ({ detail: message }) => {
   if (message.type === "welcome") {
     at("model").textContent = message.model ?? "";
     talk.required = Boolean(message.push_to_talk);
+    if (document.activeElement === at("mute")) firstControl().focus(); // the space bar would mute there
+    conversation.welcome(message);
     call.send({ type: "inspect", on: inspecting() });
     if (muted) call.send({ type: "muted", on: true });
-    save();
+    saveNow(); // a page may be reloaded at once
     offerFiles((message.files ?? []).map((name) => ({ name })));
   } else if (message.type === "file") {
     offerFiles(message.files ?? []);
@@ -205,11 +207,17 @@ at("begin").addEventListener("submit", async (event) => {
     conversation.reset();
     await join(null);
     if (refused) notices.show(`${refused} Until then you can write.`, { about: "microphone", kind: "wrong" });
-    (sources.track("microphone") ? at("mute") : text).focus();
+    firstControl().focus();
   } finally {
     at("start").disabled = false;
   }
 });
+
+/** Where the work is: the key that is held to be heard, the microphone's own, or the box to write in. */
+function firstControl() {
+  if (!sources.track("microphone")) return text;
+  return talk.mode ? at("talk") : at("mute");
+}
 
 async function join(identity) {
   enter();
@@ -221,6 +229,7 @@ async function join(identity) {
 /** Back to the lobby; what was said stays readable behind the next beginning. */
 function leave(words, reason) {
   clearTimeout(saving);
+  saving = 0;
   forget();
   playout.use(null);
   voices.stop();
@@ -248,14 +257,18 @@ function showTokenField() {
 
 function save() {
   if (saving || !call.identity) return;
-  saving = setTimeout(() => {
-    saving = 0;
-    if (!call.identity) return;
-    const devices = Object.fromEntries(["microphone", "camera"].map((source) => [source, sources.choice(source)]));
-    const on = sources.live.filter((source) => source !== "screen"); // a screen must be chosen anew each time
-    remember({ identity: call.identity, token, on, devices, muted, push: talk.mode, captions: captions.dump() });
-  }, SAVE_MS);
+  saving = setTimeout(saveNow, SAVE_MS);
 }
+
+function saveNow() {
+  clearTimeout(saving);
+  saving = 0;
+  if (!call.identity) return;
+  const devices = Object.fromEntries(["microphone", "camera"].map((source) => [source, sources.choice(source)]));
+  const on = sources.live.filter((source) => source !== "screen"); // a screen must be chosen anew each time
+  remember({ identity: call.identity, token, on, devices, muted, push: talk.mode, captions: captions.dump() });
+}
+addEventListener("pagehide", saveNow);
 
 async function goOn(kept) {
   token ||= kept.token ?? "";

@@ -3,6 +3,7 @@
 import { clockTime, endingWords, keepWords } from "./words.js";
 
 const KEPT_MS = 1400;
+const UNNAMED = ""; // a reply that began while the page was away
 
 export class Conversation {
   #at;
@@ -13,7 +14,7 @@ export class Conversation {
   #muted = false;
   #floor = "idle"; // idle, you, thinking, reply
   #way = ""; // how far the connection is, as long as there is none
-  #reply = ""; // the newest
+  #open = new Set(); // replies that sound, or are about to: whoever speaks meanwhile, they can be stopped
   #seen = new Map(); // source → {at, reason}
   #notes = 0;
 
@@ -35,8 +36,16 @@ export class Conversation {
     this.#floor = "idle";
     this.#way = "";
     this.#seen.clear();
-    this.#at("stop").disabled = true;
+    this.#open.clear();
+    this.#offerStop();
     this.floor("");
+  }
+
+  /** The call has begun, or the page has come back to it; a reply may be sounding. */
+  welcome({ replying }) {
+    this.#open.clear();
+    if (replying) this.#open.add(UNNAMED);
+    this.#offerStop();
   }
 
   /** The connection is being made, in words; empty: it stands. */
@@ -46,9 +55,10 @@ export class Conversation {
     else this.listen();
   }
 
-  /** The floor is free. */
+  /** Nobody speaks here: a reply has the floor, or it is free. */
   listen() {
-    this.#take("idle", this.#way || (this.#muted ? "You are muted" : "Listening"));
+    if (this.#open.size > 0) this.#take("reply", this.#way || "Replying. Speak, or press Stop, to interrupt");
+    else this.#take("idle", this.#way || (this.#muted ? "You are muted" : "Listening"));
   }
 
   /** Say who has the floor. */
@@ -74,8 +84,19 @@ export class Conversation {
 
   #take(floor, words) {
     this.#floor = floor;
-    this.#at("stop").disabled = floor !== "reply";
+    this.#offerStop();
     this.floor(words);
+  }
+
+  #offerStop() {
+    this.#at("stop").disabled = this.#open.size === 0;
+  }
+
+  /** A reply is over. One that began while the page was away has no name here. */
+  #close(reply) {
+    if (!this.#open.delete(reply)) this.#open.delete(UNNAMED);
+    this.#offerStop();
+    if (this.#floor === "reply") this.listen();
   }
 
   #event(event) {
@@ -85,7 +106,9 @@ export class Conversation {
         this.#take("you", "You are speaking");
         break;
       case "SpeechStopped":
-        if (this.#floor === "you") this.#take("thinking", "Thinking");
+        if (this.#floor !== "you") break;
+        if (this.#open.size > 0) this.listen();
+        else this.#take("thinking", "Thinking");
         break;
       case "TranscriptUpdated":
         this.#transcript(event);
@@ -102,15 +125,15 @@ export class Conversation {
         this.#captions.update(event.message_id, { role: "user", text: "(not understood)", final: true });
         break;
       case "ReplyStarted":
-        this.#reply = event.reply_id;
-        this.#take("reply", "Replying. Speak, or press Stop, to interrupt");
+        this.#open.add(event.reply_id);
+        this.listen();
         break;
       case "ReplyInterrupted":
         this.#interrupted(event);
         break;
       case "TurnCompleted":
         for (const message of event.messages ?? []) this.#message(message);
-        if (this.#floor !== "you" && event.reply_id === this.#reply) this.listen();
+        this.#close(event.reply_id);
         break;
       case "FrameKept":
         this.#seen.set(event.source, { at: performance.now() - (event.age_ms ?? 0), reason: event.reason });
@@ -185,7 +208,7 @@ export class Conversation {
     if (id && !line.final) {
       this.#captions.update(id, { text: heard ?? "", unheard: unheard ?? "", interrupted: true, heard: null, final: true });
     }
-    if (this.#floor === "reply" && reply === this.#reply) this.listen();
+    this.#close(reply);
   }
 
   #inspect(snapshot) {
