@@ -21,6 +21,7 @@ from realtime.errors import ArgumentError
 from realtime.pipelines.clock import Clock, SystemClock
 from realtime.web import files, simple, whip
 from realtime.web.calls import Calls
+from realtime.web.cross_origin import CrossOrigin
 from realtime.web.guard import Guard
 from realtime.web.http import SecurityHeaders
 from realtime.web.ice import IceServers
@@ -69,7 +70,8 @@ class WebApp(Starlette):
             *whip.routes(state),
             WebSocketRoute("/call", call),
         ]
-        super().__init__(routes=routes, middleware=[Middleware(SecurityHeaders)], lifespan=lifespan)
+        middleware = [Middleware(SecurityHeaders), Middleware(CrossOrigin, guard=state.guard)]
+        super().__init__(routes=routes, middleware=middleware, lifespan=lifespan)
 
     async def drain(self, seconds: float = 30.0) -> None:
         """Take no new calls, let those in progress go on for so long, then end them."""
@@ -103,9 +105,10 @@ def app(
             async. What it raises as `UserError` is told to the caller.
         token: What a caller has to know: one token, or a function that finds out whom a token belongs to (`TokenCheck`).
             None: nothing.
-        origins: Origins of pages that may call, besides the one that this application is served from; ``*``: any.
-        ice_servers: STUN and TURN servers, or a function (async too) that gives them for each call; None: those of the
-            environment (`environment_ice_servers`). A caller from loopback is never given any.
+        origins: Origins of pages that may call, by websocket or HTTP, besides the one that this application is served
+            from; ``*``: any.
+        ice_servers: STUN and TURN servers, or a function (async too) that gives them anew, for each call and for who comes
+            back to one later; None: those of the environment (`environment_ice_servers`). A caller from loopback is never given any.
         limits: How much, how many, how long.
         model_name: Shown on the page before a call.
         record_folder: A folder that is there; each call is recorded into it (`RealtimeSession.record`), and the page can
@@ -130,7 +133,6 @@ def app(
             ),
             guard=Guard(token=token, origins=origins, limits=bounds, clock=time),
             limits=bounds,
-            ice_servers=ice_servers,
             model_name=model_name,
         )
     )

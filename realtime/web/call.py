@@ -7,9 +7,10 @@ by every way into the room (`signalling`, `simple`, `whip`). It decides when a c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +41,8 @@ __all__ = ["Call", "Listener"]
 
 _BEGIN_SECONDS = 90.0
 """How long a session may take to begin: a local model may have to be loaded first."""
+_SERVERS_FRESH_SECONDS = 60.0
+"""A page offers right after its welcome: the servers need not be asked for twice."""
 _LOOK_SECONDS = 0.5
 _HEARD_SECONDS = 0.2
 
@@ -67,6 +70,7 @@ class Call:
         request: CallRequest,
         *,
         ice_servers: tuple[IceServer, ...],
+        find_servers: Callable[[str], Awaitable[tuple[IceServer, ...]]],
         limits: WebLimits,
         clock: Clock,
         base_path: str = "",
@@ -78,7 +82,8 @@ class Call:
         Args:
             session: The session.
             request: Who called.
-            ice_servers: For its peer connections.
+            ice_servers: For its peer connections, as of now.
+            find_servers: Gives them anew for the caller's address; credentials live for a while only.
             limits: What it may do.
             clock: What it keeps time by.
             base_path: Where the room is mounted, for addresses of pictures and files.
@@ -92,6 +97,8 @@ class Call:
         self.session = session
         self.request = request
         self.ice_servers = ice_servers
+        """As they were found out last; see `refresh_servers`."""
+        self._find_servers = find_servers
         self.base_path = base_path
         self.downloads = Downloads(session, None if record_folder is None else record_folder / f"{self.id}.rec")
         self.reason = ""
@@ -101,7 +108,7 @@ class Call:
         self._limits = limits
         self._clock = clock
         self._on_end = on_end
-        self._begun_at = self._active_at = self._alone_since = clock.now()
+        self._servers_at = self._begun_at = self._active_at = self._alone_since = clock.now()
         self._listener: Listener | None = None
         self._telling_heard = False
         self._peer: Peer | None = None
@@ -334,6 +341,7 @@ class Call:
             before, self._peer = self._peer, None
             if before is not None:
                 await before.aclose()
+            await self.refresh_servers()
             peer = Peer(
                 self.session,
                 ice_servers=self.ice_servers,
@@ -363,6 +371,15 @@ class Call:
             self._peer = peer
             self.touch()
             return answer
+
+    async def refresh_servers(self) -> None:
+        """Find out the STUN and TURN servers anew, unless that was a moment ago. If they cannot be, the last ones may still do."""
+        now = self._clock.now()
+        if now - self._servers_at < _SERVERS_FRESH_SECONDS:
+            return
+        with contextlib.suppress(CallRefused):  # which has been logged
+            self.ice_servers = await self._find_servers(self.request.address)
+            self._servers_at = now
 
     async def add_candidate(self, candidate: Mapping[str, Any] | None) -> None:
         """Take a candidate of the present peer.

@@ -83,7 +83,7 @@ class Calls(Mapping[str, Call]):
             raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
         self._beginning += 1
         try:
-            servers = await self._find_servers(request)
+            servers = await self.find_servers(request.address)
             session = await self._make(request)
             if self._draining:
                 await session.aclose()
@@ -92,6 +92,7 @@ class Calls(Mapping[str, Call]):
                 session,
                 request,
                 ice_servers=servers,
+                find_servers=self.find_servers,
                 limits=self._limits,
                 clock=self._clock,
                 base_path=base_path,
@@ -110,9 +111,14 @@ class Calls(Mapping[str, Call]):
         if self._draining:
             raise CallRefused("draining", "the server is about to end; call again soon", retry_seconds=10)
 
-    async def _find_servers(self, request: CallRequest) -> tuple[IceServer, ...]:
+    async def find_servers(self, address: str) -> tuple[IceServer, ...]:
+        """The STUN and TURN servers for a caller of this address, now.
+
+        Raises:
+            CallRefused: `session_failed`: they could not be found out.
+        """
         try:
-            return await resolve_ice_servers(self._ice_servers, request.address)
+            return await resolve_ice_servers(self._ice_servers, address)
         except Exception as error:
             logger.exception("the STUN and TURN servers could not be found out")
             raise CallRefused("session_failed", "the STUN and TURN servers could not be found out") from error

@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from realtime.web.call import Call
 from realtime.web.errors import CallRefused
-from realtime.web.http import refusal, remote_address
-from realtime.web.ice import resolve_ice_servers
+from realtime.web.http import refusal
 from realtime.web.reading import read_off_loop
 from realtime.web.state import WebState
 
@@ -57,13 +56,10 @@ async def serve_asset(request: Request) -> Response:
 
 
 async def serve_config(request: Request, state: WebState) -> Response:
-    """What the page has to know before it calls. No credentials: those come with `welcome`."""
-    servers = (
-        await resolve_ice_servers(state.ice_servers, remote_address(request)) if not state.guard.token_required else ()
-    )
+    """What the page has to know before it calls. ICE servers may cost a request and hold credentials: they come with `welcome`."""
     return JSONResponse(
         {
-            "ice_servers": [server.to_dict() for server in servers],
+            "ice_servers": [],
             "token_required": state.guard.token_required,
             "max_message_bytes": state.limits.max_message_bytes,
             "model": state.model_name,

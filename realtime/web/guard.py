@@ -75,6 +75,20 @@ class Guard:
         """Whether a call needs a token."""
         return self._token is not None
 
+    @property
+    def lists_origins(self) -> bool:
+        """Whether pages of other origins may call."""
+        return self._any_origin or bool(self._origins)
+
+    def is_listed(self, origin: str) -> bool:
+        """Whether an origin is among those that were given."""
+        if self._any_origin:
+            return True
+        try:
+            return _parse_origin(origin) in self._origins
+        except ArgumentError:
+            return False
+
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """Refuse pages from elsewhere. A request without an `Origin` does not come from a page.
 

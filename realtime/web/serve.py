@@ -158,7 +158,6 @@ async def serve(options: ServeOptions) -> int:
     limits = WebLimits(
         max_sessions=options.max_sessions, idle_seconds=options.idle_seconds, total_seconds=options.total_seconds
     )
-    servers = [IceServer(urls=options.stun)] if options.stun else environment_ice_servers()
     factory = _Factory(options, shared.model)
     if options.record is not None:
         options.record.mkdir(parents=True, exist_ok=True)
@@ -166,7 +165,7 @@ async def serve(options: ServeOptions) -> int:
         factory,
         token=token,
         origins=options.origins,
-        ice_servers=servers,
+        ice_servers=_ice_servers(options),
         limits=limits,
         model_name=options.model,
         record_folder=options.record,
@@ -183,6 +182,18 @@ async def serve(options: ServeOptions) -> int:
             await bot.aclose()
             await shared.aclose()
     return 0
+
+
+def _ice_servers(options: ServeOptions) -> list[IceServer] | None:
+    """The servers that were named; None: those of the environment, read for each call, since its credentials expire.
+
+    Raises:
+        ArgumentError: What is named there is none.
+    """
+    if options.stun:
+        return [IceServer(urls=options.stun)]
+    environment_ice_servers()
+    return None
 
 
 class _Factory:

@@ -156,6 +156,7 @@ class _Connection:
         back = hello.get("call") is not None
         if back:
             call = self._state.calls.find(hello.get("call"), hello.get("secret"))
+            await call.refresh_servers()
         else:
             request = call_request(self._websocket, subject)
             call = await self._state.calls.open(request, base_path=self._state.base_path(self._websocket))

@@ -11,7 +11,6 @@ from starlette.requests import HTTPConnection
 
 from realtime.web.calls import Calls
 from realtime.web.guard import Guard
-from realtime.web.ice import IceServers
 from realtime.web.options import WebLimits
 
 __all__ = ["WebState"]
@@ -27,8 +26,6 @@ class WebState:
     """Who may call."""
     limits: WebLimits
     """What is allowed."""
-    ice_servers: IceServers | None
-    """STUN and TURN."""
     model_name: str
     """Shown to the page before a call."""
 

@@ -17,7 +17,7 @@ from realtime.web.call import Call
 from realtime.web.errors import CallRefused
 from realtime.web.guard import bearer
 from realtime.web.http import call_request, read_body, refusal, remote_address
-from realtime.web.ice import IceServer, resolve_ice_servers
+from realtime.web.ice import IceServer
 from realtime.web.state import WebState
 
 __all__ = ["routes"]
@@ -98,12 +98,13 @@ async def _end(request: Request, state: WebState) -> Response:
 
 async def _options(request: Request, state: WebState) -> Response:
     """OPTIONS: what may be posted, and, for who may call, the ICE servers."""
+    state.guard.check_rate(remote_address(request))
     response = Response(status_code=204, headers={"Accept-Post": _SDP, "Accept-Patch": _FRAGMENT})
     try:
         await state.guard.check_token(bearer(request.headers))
     except CallRefused:
         return response
-    _add_links(response, await resolve_ice_servers(state.ice_servers, remote_address(request)))
+    _add_links(response, await state.calls.find_servers(remote_address(request)))
     return response
 
 

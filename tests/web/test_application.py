@@ -7,7 +7,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from realtime.errors import ArgumentError
-from realtime.web import IceServer, app
+from realtime.web import app
 
 
 def mounted(bot):
@@ -40,21 +40,54 @@ async def test_nothing_else_is_served(serve, http, path):
     assert (await http.get(served.url + path)).status_code in (404, 405)
 
 
-async def test_the_configuration_tells_no_credentials_where_a_token_is_needed(serve, http, monkeypatch):
+async def test_the_configuration_asks_for_no_servers_and_tells_none(serve, http, monkeypatch):
     monkeypatch.setattr("realtime.web.ice.is_loopback", lambda _: False)
-    turn = IceServer(urls=("turn:t.example",), username="u", credential="c")
-    free = await serve(ice_servers=[turn], model_name="local")
+
+    def fail():
+        raise AssertionError
+
+    free = await serve(ice_servers=fail, model_name="local")
     told = (await http.get(f"{free.url}/config")).json()
     assert told == {
-        "ice_servers": [turn.to_dict()],
+        "ice_servers": [],
         "token_required": False,
         "max_message_bytes": 131_072,
         "model": "local",
     }
-    closed = await serve(ice_servers=[turn], token="t")
-    told = (await http.get(f"{closed.url}/config")).json()
-    assert told["ice_servers"] == []
-    assert told["token_required"] is True
+    closed = await serve(token="t")
+    assert (await http.get(f"{closed.url}/config")).json()["token_required"] is True
+
+
+async def test_pages_of_listed_origins_may_read_what_is_answered(serve, http):
+    served = await serve(origins=["https://shop.example"])
+    shop = {"Origin": "https://shop.example"}
+    for path in ("/offer", "/whip"):
+        asked = await http.request(
+            "OPTIONS", served.url + path, headers=shop | {"Access-Control-Request-Method": "POST"}
+        )
+        assert asked.status_code == 204
+        assert asked.headers["access-control-allow-origin"] == "https://shop.example"
+        assert "POST" in asked.headers["access-control-allow-methods"]
+        assert "Content-Type" in asked.headers["access-control-allow-headers"]
+        answered = await http.post(served.url + path, content=b"", headers=shop)
+        assert answered.status_code in (400, 415)
+        assert answered.headers["access-control-allow-origin"] == "https://shop.example"
+        assert "Location" in answered.headers["access-control-expose-headers"]
+    told = await http.get(f"{served.url}/config", headers=shop)
+    assert told.headers["access-control-allow-origin"] == "https://shop.example"
+    assert "origin" in told.headers["vary"].lower()
+    picture = await http.get(f"{served.url}/calls/x/y/pictures/m/0")
+    assert picture.headers["cross-origin-resource-policy"] == "cross-origin"
+
+
+@pytest.mark.parametrize("origins", [[], ["https://shop.example"]])
+async def test_other_pages_may_read_nothing(serve, http, origins):
+    served = await serve(origins=origins)
+    evil = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+    for method, path in (("OPTIONS", "/offer"), ("OPTIONS", "/whip"), ("GET", "/config"), ("POST", "/offer")):
+        answered = await http.request(method, served.url + path, headers=evil)
+        assert "access-control-allow-origin" not in answered.headers
+        assert answered.headers["cross-origin-resource-policy"] == "same-origin"
 
 
 async def test_health_tells_load_balancers_when_no_new_calls_are_taken(serve, http):

@@ -13,7 +13,7 @@ import pytest
 from realtime import RealtimeSession
 from realtime.errors import SessionClosed
 from realtime.testing import ManualClock
-from realtime.web import CallRequest, WebLimits
+from realtime.web import CallRequest, IceServer, WebLimits
 from realtime.web import calls as calls_module
 from realtime.web.calls import Calls
 from realtime.web.errors import CallRefused
@@ -286,6 +286,43 @@ async def test_servers_that_cannot_be_found_out_refuse_the_call(make_session, cl
     with pytest.raises(CallRefused, match="STUN and TURN"):
         await calls.open(CallRequest(address="192.0.2.1"), base_path="")
     assert len(calls) == 0
+
+
+async def test_servers_are_found_out_anew_for_who_comes_later_and_the_last_do_if_they_cannot_be(make_session, clock):
+    found = []
+
+    def find():
+        found.append(IceServer(urls=("turn:t.example",), username=str(len(found)), credential="c"))
+        if len(found) == 3:
+            raise ConnectionError
+        return [found[-1]]
+
+    calls = Calls(make_session, ice_servers=find, limits=WebLimits(), clock=clock)
+    call = await calls.open(CallRequest(address="192.0.2.1"), base_path="")
+    call.listen(Page())
+    await call.refresh_servers()
+    assert len(found) == 1
+    clock.advance(61)
+    await call.refresh_servers()
+    assert call.ice_servers == (found[1],)
+    clock.advance(61)
+    await call.refresh_servers()
+    assert (len(found), call.ice_servers) == (3, (found[1],))
+    await calls.aclose()
+
+
+async def test_an_offer_is_answered_with_the_servers_of_now(make_session, clock, monkeypatch):
+    async def answer(peer, sdp, sources):
+        return "v=0"
+
+    monkeypatch.setattr(Peer, "answer", answer)
+    found = []
+    calls = Calls(make_session, ice_servers=lambda: found.append(1) or [], limits=WebLimits(), clock=clock)
+    call = await calls.open(CallRequest(address="192.0.2.1"), base_path="")
+    clock.advance(61)
+    await call.answer("v=0", {})
+    assert len(found) == 2
+    await calls.aclose()
 
 
 async def test_several_calls_at_once_know_nothing_of_each_other(make_calls):

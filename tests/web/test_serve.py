@@ -16,7 +16,8 @@ import pytest
 from websockets.sync.client import connect
 
 from realtime.errors import UserError
-from realtime.web.serve import ServeOptions, _greeting, main, parse_options
+from realtime.web import IceServer
+from realtime.web.serve import ServeOptions, _greeting, _ice_servers, main, parse_options
 
 Started = tuple[subprocess.Popen[str], str]
 SOON = {"timeout": 60}
@@ -117,6 +118,19 @@ def test_without_the_extra_the_command_says_how_to_get_it(tmp_path: Path) -> Non
     )
     assert done.returncode == 2
     assert "pip install 'realtime-session[web]'" in done.stderr
+
+
+def test_servers_of_the_environment_are_read_for_each_call_and_checked_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Credentials made from a secret expire."""
+    monkeypatch.setenv("REALTIME_TURN_URLS", "turn:t.example")
+    monkeypatch.setenv("REALTIME_TURN_SECRET", "s")
+    assert _ice_servers(ServeOptions()) is None
+    assert _ice_servers(ServeOptions(stun=("stun:s.example",))) == [IceServer(urls=("stun:s.example",))]
+    monkeypatch.setenv("REALTIME_ICE_SERVERS", "nonsense")
+    with pytest.raises(UserError, match="REALTIME_ICE_SERVERS"):
+        _ice_servers(ServeOptions())
 
 
 def test_options_have_the_defaults_of_the_help() -> None:

@@ -8,7 +8,7 @@ import pytest
 from aiortc import RTCSessionDescription
 
 from realtime.pipelines.clock import SystemClock
-from realtime.testing import FakeTrack
+from realtime.testing import FakeTrack, ManualClock
 from realtime.testing.loopback import connected, make_peer, on_loopback
 from realtime.web import IceServer, WebLimits
 
@@ -106,6 +106,20 @@ async def test_options_say_what_may_be_posted_and_the_ice_servers_to_who_may_cal
     assert links[0] == '<stun:s.example>; rel="ice-server"'
     assert 'username="a\\"b"' in links[1]
     assert 'credential-type="password"' in links[1]
+
+
+async def test_options_are_no_way_to_try_tokens_and_say_when_the_servers_cannot_be_found_out(serve, http, monkeypatch):
+    monkeypatch.setattr("realtime.web.ice.is_loopback", lambda _: False)
+
+    def fail():
+        raise ConnectionError
+
+    served = await serve(token="right", ice_servers=fail, limits=WebLimits(requests_per_minute=3), clock=ManualClock())
+    right = {"Authorization": "Bearer right"}
+    assert (await http.request("OPTIONS", f"{served.url}/whip", headers=right)).status_code == 502
+    found = [(await http.request("OPTIONS", f"{served.url}/whip")).status_code for _ in range(3)]
+    assert found == [204, 204, 429]
+    assert (await http.request("OPTIONS", f"{served.url}/whip", headers=right)).status_code == 429
 
 
 async def test_a_sender_that_has_gone_ends_its_call(serve, http, sender):
