@@ -72,7 +72,7 @@ def _frame_bytes(facts: FrameFacts) -> int:
 class _Source:
     """What is remembered of one camera or screen."""
 
-    __slots__ = ("due_ms", "held", "kept_at", "kept_pts_ms", "last_pts_ms", "period_ms", "thumb")
+    __slots__ = ("before", "due_ms", "held", "kept_at", "kept_pts_ms", "last_pts_ms", "period_ms", "thumb")
 
     def __init__(self) -> None:
         self.due_ms: float | None = None
@@ -83,6 +83,17 @@ class _Source:
         self.last_pts_ms: int | None = None
         self.thumb = b""
         self.held: deque[FrameFacts] = deque()
+        self.before: tuple[int | None, float, bytes] = (None, 0.0, b"")
+        """`kept_pts_ms`, `kept_at` and `thumb` before the last frame was kept."""
+
+    def keep(self, facts: FrameFacts, thumb: bytes) -> None:
+        """A frame is the last that was kept."""
+        self.before = (self.kept_pts_ms, self.kept_at, self.thumb)
+        self.kept_pts_ms, self.kept_at, self.thumb = facts.pts_ms, facts.captured_at, thumb
+
+    def is_last_kept(self, facts: FrameFacts) -> bool:
+        """Whether none was kept since."""
+        return (self.kept_pts_ms, self.kept_at) == (facts.pts_ms, facts.captured_at)
 
 
 class FrameSampler:
@@ -188,9 +199,7 @@ class FrameSampler:
         else:
             source.due_ms = self._due_ms(source, period_ms) + period_ms  # jitter does not move it
         source.period_ms = period_ms
-        source.kept_pts_ms = facts.pts_ms
-        source.kept_at = facts.captured_at
-        source.thumb = facts.thumbprint
+        source.keep(facts, facts.thumbprint)
         self.kept[reason] += 1
         released = tuple(held.frame_id for held in source.held)
         source.held.clear()
@@ -238,8 +247,7 @@ class FrameSampler:
             within = [facts for facts in source.held if facts.captured_at <= at]
             chosen = within[-1] if within else None
             if chosen is not None and self._differs(source, chosen):
-                source.kept_pts_ms, source.kept_at = chosen.pts_ms, chosen.captured_at
-                source.thumb = chosen.thumbprint or source.thumb  # it was never looked at: compare with the one before
+                source.keep(chosen, chosen.thumbprint or source.thumb)  # never looked at: compare with the one before
                 source.due_ms = None
                 self.kept["end_of_turn"] += 1
             else:
@@ -256,6 +264,24 @@ class FrameSampler:
             facts.captured_at > source.kept_at
             and thumb_difference(facts.thumbprint, source.thumb) >= self._sampling.min_change
         )
+
+    def learn(self, facts: FrameFacts, thumbprint: bytes) -> None:
+        """A kept frame that had not been looked at is shown: later ones are compared with it."""
+        source = self._sources.get(facts.source)
+        if source is not None and source.is_last_kept(facts):
+            source.thumb = thumbprint
+
+    def take_back(self, facts: FrameFacts, reason: KeepReason) -> None:
+        """A kept frame that had not been looked at shows nothing new, and is not shown: it was never kept."""
+        self.kept -= Counter({reason: 1})
+        self.skipped["unchanged"] += 1
+        source = self._sources.get(facts.source)
+        if source is None or not source.is_last_kept(facts):
+            return
+        source.kept_pts_ms, source.kept_at, source.thumb = source.before
+        period_ms = self._period_ms()
+        if period_ms is not None and source.due_ms is None:  # as for every unchanged frame: looked at a period later
+            source.due_ms, source.period_ms = facts.pts_ms + period_ms, period_ms
 
     def look(self, source: str | None) -> None:
         """The next frame (of `source`, or of any) is wanted, whatever the schedule."""

@@ -44,12 +44,32 @@ class Showing:
         return verdict
 
     def receive_image(
-        self, *, source: str, frame_id: int, image: ImageContent | None, error: BaseException | None
+        self,
+        *,
+        source: str,
+        frame_id: int,
+        image: ImageContent | None,
+        error: BaseException | None,
+        thumbprint: bytes = b"",
+        is_unchanged: bool = False,
     ) -> None:
-        """A kept frame was encoded, or could not be (`image` None: `error`, or a newer one took its place)."""
+        """A kept frame was encoded, or not.
+
+        Args:
+            source: Which camera or screen.
+            frame_id: The frame's, within the session.
+            image: None: `error`, it `is_unchanged`, or a newer one took its place.
+            error: Why it could not be encoded.
+            thumbprint: Of a frame that was decoded only now; empty: the sampler has it, or nobody compares.
+            is_unchanged: Now that it is decoded it shows nothing new; it counts as never kept.
+        """
         effects = self._parts.effects
         reason, facts = self._kept.pop((source, frame_id), (None, None))
         if reason is None or facts is None:
+            return
+        if is_unchanged:
+            self._parts.sampler.take_back(facts, reason)
+            self._skip(facts, "unchanged")
             return
         if image is None:
             self._skip(facts, "encode_failed" if error is not None else "replaced")
@@ -62,6 +82,8 @@ class Showing:
         if self._refusal(image.byte_length, source=source):
             self._skip(facts, "image_limit")
             return
+        if thumbprint:
+            self._parts.sampler.learn(facts, thumbprint)
         message = ChatMessage(
             ChatRole.USER,
             "",

@@ -317,12 +317,10 @@ class SessionRuntime:
             lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"
         )
 
-    def _report_image(
-        self, *, source: str, frame_id: int, image: ImageContent | None, error: BaseException | None = None
-    ) -> None:
+    def _report_image(self, *, source: str, frame_id: int, image: ImageContent | None, **outcome: Any) -> None:
         self.driver.feed(
             lambda machine, now: machine.receive_image(
-                source=source, frame_id=frame_id, image=image, error=error, now=now
+                source=source, frame_id=frame_id, image=image, **outcome, now=now
             ),
             where=f"track {source}",
         )

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
@@ -39,9 +39,16 @@ class ImageReport(Protocol):
     """How the outcome of a kept frame is told: its picture, or why there is none."""
 
     def __call__(
-        self, *, source: str, frame_id: int, image: ImageContent | None, error: BaseException | None = None
+        self,
+        *,
+        source: str,
+        frame_id: int,
+        image: ImageContent | None,
+        error: BaseException | None = None,
+        thumbprint: bytes = b"",
+        is_unchanged: bool = False,
     ) -> None:
-        """Report. Neither picture nor error: a newer frame took its place, or it became stale."""
+        """Report, as `SessionMachine.receive_image`. Nothing but no picture: a newer one took its place, or it is stale."""
         ...
 
 
@@ -112,6 +119,18 @@ class PictureEncoder:
         raise ImageError("frame", type(frame).__name__, f"a picture that fits {max_bytes} bytes")
 
 
+class _Kept(NamedTuple):
+    """A frame that waits: for the end of a turn, or for the worker."""
+
+    frame_id: int
+    frame: Any
+    captured_at: float
+    thumb: bytes
+    """Its thumbprint; empty if it was not looked at."""
+    must_differ: bool
+    """Whether it is shown only if it shows something new, should it be looked at now."""
+
+
 class _Source:
     """One camera or screen."""
 
@@ -119,10 +138,10 @@ class _Source:
 
     def __init__(self) -> None:
         self.thumb = b""
-        """The thumbprint of the last frame that was kept."""
-        self.held: dict[int, tuple[Any, float]] = {}
-        """Frames held for the end of the turn, and when they were captured, by id."""
-        self.waiting: tuple[int, Any, float] | None = None
+        """The thumbprint of the last frame that became a picture."""
+        self.held: dict[int, _Kept] = {}
+        """Frames held for the end of the turn, by id."""
+        self.waiting: _Kept | None = None
         """The frame that goes to the worker next."""
         self.busy = False
 
@@ -213,11 +232,15 @@ class VideoInput:
         verdict = self._judge(facts)
         for frame_id in verdict.released:
             entry.held.pop(frame_id, None)
-        if verdict.action == "keep":
-            entry.thumb = facts.thumbprint
-            self._encode(source, entry, (facts.frame_id, frame, now))
-        elif verdict.action == "hold":
-            entry.held[facts.frame_id] = (frame, now)
+        if verdict.action == "drop":
+            return
+        is_held = verdict.action == "hold"
+        must_differ = is_held or verdict.keep_reason == "schedule"
+        kept = _Kept(facts.frame_id, frame, now, facts.thumbprint, must_differ)
+        if is_held:
+            entry.held[facts.frame_id] = kept
+        else:
+            self._encode(source, entry, kept)
 
     def execute(self, command: EncodeHeldFrame | DropHeldFrame) -> None:
         """Carry a command about a held frame out."""
@@ -228,7 +251,7 @@ class VideoInput:
         if entry is None or held is None:
             self._report(source=command.source, frame_id=command.frame_id, image=None)
             return
-        self._encode(command.source, entry, (command.frame_id, *held))
+        self._encode(command.source, entry, held)
 
     def look(self, source: str | None) -> asyncio.Future[ImageContent]:
         """The next picture of a source, or of any, that is captured from now on and that the model was really shown."""
@@ -240,8 +263,8 @@ class VideoInput:
     @property
     def held_bytes(self) -> int:
         """Bytes, about, of the frames that wait here (12 bits a pixel)."""
-        frames = [frame for entry in self._sources.values() for frame, _ in entry.held.values()]
-        frames += [entry.waiting[1] for entry in self._sources.values() if entry.waiting is not None]
+        frames = [held.frame for entry in self._sources.values() for held in entry.held.values()]
+        frames += [entry.waiting.frame for entry in self._sources.values() if entry.waiting is not None]
         return sum(frame.width * frame.height * 3 // 2 for frame in frames)
 
     def close(self, error: BaseException) -> None:
@@ -253,10 +276,10 @@ class VideoInput:
         self._lookers.clear()
         self._encoded.clear()
 
-    def _encode(self, source: str, entry: _Source, job: tuple[int, Any, float]) -> None:
+    def _encode(self, source: str, entry: _Source, job: _Kept) -> None:
         if entry.waiting is not None:
             self.replaced += 1
-            self._report(source=source, frame_id=entry.waiting[0], image=None)
+            self._report(source=source, frame_id=entry.waiting.frame_id, image=None)
         entry.waiting = job
         if not entry.busy:
             entry.busy = True
@@ -265,29 +288,42 @@ class VideoInput:
     async def _work(self, source: str, entry: _Source) -> None:
         try:
             while entry.waiting is not None:
-                (frame_id, frame, captured_at), entry.waiting = entry.waiting, None
+                job, entry.waiting = entry.waiting, None
+                frame_id, captured_at = job.frame_id, job.captured_at
                 if self._now() - captured_at > self._max_age:
                     self._report(source=source, frame_id=frame_id, image=None)
                     continue
                 try:
-                    image = await self._pool.run(self._make_picture, frame, entry.thumb)
+                    image, thumb = await self._pool.run(self._make_picture, job, entry.thumb)
                 except Exception as error:
                     self._report(source=source, frame_id=frame_id, image=None, error=error)
                 else:
-                    if self._lookers and image is not None:
+                    if image is None:
+                        self._report(source=source, frame_id=frame_id, image=None, is_unchanged=True)
+                        continue
+                    entry.thumb = thumb or job.thumb
+                    if self._lookers:
                         self._encoded.append((source, captured_at, image))
-                    self._report(source=source, frame_id=frame_id, image=image)
-                del frame
+                    self._report(source=source, frame_id=frame_id, image=image, thumbprint=thumb)
+                finally:
+                    del job
         finally:
             entry.busy = False
 
-    def _make_picture(self, frame: Any, last_thumb: bytes) -> ImageContent | None:  # on a worker thread
-        """Decode, if need be, and encode a frame; None: now that it is decoded it shows nothing new."""
+    def _make_picture(self, job: _Kept, last_thumb: bytes) -> tuple[ImageContent | None, bytes]:  # on a worker thread
+        """Decode, if need be, and encode a frame.
+
+        Returns:
+            The picture, None if now that it is decoded it shows nothing new; and its thumbprint, if it was not known.
+        """
+        frame, thumb = job.frame, b""
         if isinstance(frame, UndecodedFrame):
             frame = frame.decode()
-            if self._min_change and thumb_difference(_thumbprint(frame), last_thumb) < self._min_change:
-                return None
-        return self._encoder(frame)
+            if self._min_change:
+                thumb = _thumbprint(frame)
+                if job.must_differ and thumb_difference(thumb, last_thumb) < self._min_change:
+                    return None, thumb
+        return self._encoder(frame), thumb
 
     def observe(self, event: SessionEvent) -> None:
         """A picture was sent: whoever looks for such a one has it."""

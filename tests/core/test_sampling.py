@@ -14,6 +14,8 @@ from realtime.core.sampling import FrameFacts, FrameSampler, thumb_difference
 from realtime.core.settings import FrameSampling
 from realtime.errors import ArgumentError
 
+from .conftest import make_picture
+
 
 class Camera:
     """Frames with media time, arriving as they are captured."""
@@ -288,6 +290,82 @@ def test_end_of_turn_frame_is_encoded_on_command(make_rig):
     rig.encoded(2)
     rig.pull()
     assert rig.of(seen.FrameKept)[-1].reason == "end_of_turn"
+
+
+def unseen(rig, frame_id: int) -> str:
+    """A frame that was not decoded comes: nobody knows yet what it shows."""
+    facts = FrameFacts(
+        frame_id=frame_id, source="camera", captured_at=rig.now, pts_ms=round(rig.now * 1000), width=4, height=4
+    )
+    action = rig.machine.receive_frame(facts, now=rig.now).action
+    rig.drain()
+    return action
+
+
+def a_turn_with_a_held_frame(rig, frame_id: int) -> None:
+    rig.begin_speech(f"u{frame_id}")
+    rig.hear(600)
+    assert unseen(rig, frame_id) == "hold"
+    rig.hear(100)
+    rig.feed(said.SpeechEnded(item_id=f"u{frame_id}", at_ms=rig.audio_ms))
+    assert rig.local_of(do.EncodeHeldFrame)[-1].frame_id == frame_id
+
+
+def test_a_held_frame_that_shows_nothing_new_was_never_kept(make_rig):
+    """I4: it says so, it is not counted, and the longest gap is counted from the last picture that was sent."""
+    rig = make_rig(sampling=FrameSampling(fps_speaking=0.5, fps_idle=0.5, max_gap_seconds=3.0))
+    rig.frame(1, thumb=100)
+    rig.pull()
+    a_turn_with_a_held_frame(rig, 2)
+    rig.machine.receive_image(source="camera", frame_id=2, image=None, is_unchanged=True, now=rig.now)
+    rig.drain()
+    (event,) = rig.of(seen.FrameSkipped)
+    assert event.reason == "unchanged"
+    figures = rig.machine.statistics()
+    assert figures.frames_kept == {"first": 1}
+    assert figures.frames_skipped["unchanged"] == 1
+    assert unseen(rig, 3) == "drop"  # as after every unchanged frame, the next is looked at a period later
+    rig.wait(2.5)  # 3.2 s after the picture that was sent, 2.6 s after the one that was not
+    assert rig.frame(4, thumb=100).keep_reason == "max_gap"
+
+
+def test_what_a_held_frame_showed_is_what_later_frames_are_compared_with(make_rig):
+    rig = make_rig(sampling=FrameSampling(fps_speaking=0.5, fps_idle=0.5, max_gap_seconds=60.0))
+    rig.frame(1, thumb=100)
+    rig.pull()
+    a_turn_with_a_held_frame(rig, 2)
+    shown = bytes([200]) * 1024
+    rig.machine.receive_image(source="camera", frame_id=2, image=make_picture(2), thumbprint=shown, now=rig.now)
+    rig.wait(2.5)
+    assert rig.frame(3, thumb=200).skip_reason == "unchanged"
+    rig.wait(2.5)
+    assert rig.frame(4, thumb=100).keep_reason == "schedule"
+    assert rig.machine.statistics().frames_kept == {"first": 1, "end_of_turn": 1, "schedule": 1}
+
+
+@pytest.mark.parametrize("outcome", [{"is_unchanged": True}, {"thumbprint": bytes([200]) * 1024}])
+def test_what_became_of_a_held_frame_changes_nothing_once_a_newer_one_was_kept(make_rig, outcome):
+    rig = make_rig(sampling=FrameSampling(fps_speaking=0.5, fps_idle=0.5, max_gap_seconds=60.0))
+    rig.frame(1, thumb=100)
+    rig.pull()
+    a_turn_with_a_held_frame(rig, 2)
+    rig.wait(2.5)
+    assert rig.frame(3, thumb=50).keep_reason == "schedule"
+    image = None if "is_unchanged" in outcome else make_picture(2)
+    rig.machine.receive_image(source="camera", frame_id=2, image=image, **outcome, now=rig.now)
+    rig.wait(2.5)
+    assert rig.frame(4, thumb=50).skip_reason == "unchanged"
+
+
+def test_what_became_of_a_held_frame_of_a_camera_that_is_gone_is_told_all_the_same(make_rig):
+    rig = make_rig(sampling=FrameSampling(fps_speaking=0.5, fps_idle=0.5))
+    rig.frame(1, thumb=100)
+    rig.pull()
+    a_turn_with_a_held_frame(rig, 2)
+    rig.machine.receive_track_ended("camera", "video", now=rig.now)
+    rig.machine.receive_image(source="camera", frame_id=2, image=None, is_unchanged=True, now=rig.now)
+    rig.drain()
+    assert [event.reason for event in rig.of(seen.FrameSkipped)] == ["unchanged"]
 
 
 def test_frame_that_cannot_be_encoded_stops_nothing(make_rig):

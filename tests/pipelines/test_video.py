@@ -20,6 +20,7 @@ from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
 from realtime.core.events import FrameKept
 from realtime.core.sampling import FrameFacts, FrameVerdict
 from realtime.errors import ImageError, SessionClosed
+from realtime.media.frame import thumbprint
 from realtime.media.options import EncodeOptions, ResizeOptions
 from realtime.pipelines.video import PictureEncoder, VideoInput
 from realtime.pipelines.worker import WorkerPool
@@ -73,6 +74,7 @@ class Bench:
         self.facts: list[FrameFacts] = []
         self.looks = True
         self.reports: list[tuple[str, int, ImageContent | None, BaseException | None]] = []
+        self.outcomes: list[dict[str, Any]] = []
         self.encoder = Gated()
         self.pool = WorkerPool("test-video", max_threads=2, max_waiting=8)
         self.member = self.pool.join()
@@ -96,8 +98,11 @@ class Bench:
         self.facts.append(facts)
         return self.verdict
 
-    def report(self, *, source: str, frame_id: int, image: ImageContent | None, error: Any = None) -> None:
+    def report(
+        self, *, source: str, frame_id: int, image: ImageContent | None, error: Any = None, **outcome: Any
+    ) -> None:
         self.reports.append((source, frame_id, image, error))
+        self.outcomes.append(outcome)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -182,7 +187,7 @@ async def test_a_held_frame_that_turns_out_to_show_nothing_new_is_not_sent(bench
     bench.video.add("camera")
     bench.video.receive("camera", frame(3))
     await bench.settle()
-    for number, is_shown in ((3, False), (12, True)):
+    for number, is_shown in ((3, False), (12, True), (12, False), (3, True)):
         bench.verdict = FrameVerdict(action="hold")
         bench.video.receive("camera", undecoded(number), 0.0)
         command = EncodeHeldFrame(command_id="c", source="camera", frame_id=bench.facts[-1].frame_id)
@@ -190,6 +195,21 @@ async def test_a_held_frame_that_turns_out_to_show_nothing_new_is_not_sent(bench
         await bench.settle()
         assert (bench.reports[-1][2] is not None) == is_shown
         assert bench.reports[-1][3] is None
+        assert bench.outcomes[-1].get("is_unchanged", False) != is_shown
+        if is_shown:  # what it showed is told with it, so that the sampler compares with it
+            assert set(bench.outcomes[-1]["thumbprint"]) == {thumbprint(frame(number))[0]}
+
+
+@pytest.mark.parametrize(("reason", "is_shown"), [("schedule", False), ("look", True), ("max_gap", True)])
+async def test_a_kept_frame_that_is_decoded_only_now_is_shown_if_it_was_not_kept_for_being_new(bench, reason, is_shown):
+    bench.video = bench.make_video(min_change=1.5)
+    bench.video.add("camera")
+    bench.video.receive("camera", frame(3))
+    await bench.settle()
+    bench.verdict = FrameVerdict(action="keep", keep_reason=reason)
+    bench.video.receive("camera", undecoded(3), 0.0)
+    await bench.settle()
+    assert (bench.reports[-1][2] is not None) == is_shown
 
 
 async def test_a_held_frame_that_cannot_be_decoded_is_an_error_and_no_more(bench):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
+from aiortc.codecs.vpx import Vp8Encoder
+from av import VideoFrame
 
 from realtime import Agent, ChatContext, ContextWindow, FrameSampling, RealtimeSession
 from realtime.chat.messages import ChatRole, ImageContent
 from realtime.errors import ArgumentError, SessionClosed, UserError
-from realtime.events import ErrorReported, SessionEnded, TrackEnded
+from realtime.events import ErrorReported, FrameKept, FrameSkipped, SessionEnded, TrackEnded
 from realtime.pipelines.record import MAGIC
 from realtime.testing import FakeTrack, Replay, ReplayError, openai_script, replay
 from realtime.testing.replay import describe
+from realtime.tracks.encoded_video import EncodedFrame
+from realtime.tracks.picture_decoder import ChainedFrame, FrameChain, UndecodedFrame
 
 JPEG = bytes.fromhex(
     "ffd8ffe000104a46494600010100000100010000ffc0000b080010001001011100ffc4001400010000000000000000000000000000000000ffda"
@@ -131,6 +137,48 @@ async def test_a_call_is_played_again_byte_for_byte(obliging, tool_call, tmp_pat
     assert any(str(event.error) == "broken" for event in errors)
     assert (await read(path)).startswith(MAGIC)
     assert [message.content for message in again.messages][:2] == ["before", "Hi"]
+
+
+def undecoded(number: int, shade: int) -> UndecodedFrame:
+    """A frame as it came over the wire: a key frame and no more."""
+    encoder: Any = Vp8Encoder()
+    made = VideoFrame.from_ndarray(np.full((48, 64, 3), shade, np.uint8), format="rgb24").reformat(format="yuv420p")
+    made.pts, made.time_base = number * 3_000, Fraction(1, 90_000)
+    payloads, _ = encoder.encode(made, force_keyframe=True)
+    encoded = EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=True)
+    return UndecodedFrame(FrameChain("vp8", [ChainedFrame(encoded, number * 3_000, 0.0)]), (64, 48))
+
+
+async def test_what_a_frame_showed_when_it_was_decoded_is_in_the_recording(obliging, tmp_path):
+    """I4: of two held frames the one that shows nothing new is not sent, in the call and in its replay."""
+    sampling = FrameSampling(fps_idle=0.01, fps_speaking=0.01, max_age_seconds=60)
+    session = RealtimeSession(obliging(), sampling=sampling)
+    session.record(tmp_path / "call.rec")
+    async with session:
+        heard, events = Everything(session), aiter(session)
+        runtime: Any = session._runtime
+
+        async def outcome() -> str:
+            while not isinstance(event := await anext(events), (FrameKept, FrameSkipped)):
+                pass
+            return event.reason
+
+        def hear(*, speaking: bool) -> None:
+            runtime.driver.step(
+                lambda machine, now: machine.receive_voice_activity(speaking=speaking, ago_ms=0, now=now)
+            )
+
+        runtime.video.add("camera")
+        runtime.video.receive("camera", undecoded(0, 100))
+        outcomes = [await outcome()]
+        for number, shade in ((1, 100), (2, 200), (3, 200)):
+            hear(speaking=True)
+            runtime.video.receive("camera", undecoded(number, shade))
+            hear(speaking=False)
+            outcomes.append(await outcome())
+        assert outcomes == ["first", "unchanged", "end_of_turn", "unchanged"]
+    again = await assert_same(tmp_path / "call.rec", await heard.finished(), session)
+    assert again.statistics.frames_kept == {"first": 1, "end_of_turn": 1}
 
 
 async def test_a_replay_is_the_same_each_time(obliging, tool_call, tmp_path):
