@@ -146,7 +146,7 @@ call.addEventListener("track", ({ detail: { track, receiver } }) => {
   });
 });
 
-call.addEventListener("sender", ({ detail }) => call.limit(detail).catch(() => {}));
+call.addEventListener("sender", ({ detail }) => call.limit(detail));
 
 call.addEventListener("message", ({ detail: message }) => {
   if (message.type === "welcome") {
@@ -198,15 +198,17 @@ at("begin").addEventListener("submit", async (event) => {
   level.resume();
   try {
     if (!at("token-row").hidden) token = at("token").value;
-    for (const source of ["microphone", "camera"]) {
-      if (setup.wants(source) && !sources.track(source)) await sources.open(source);
-    }
-    const refused = at("note-microphone").dataset.kind === "wrong" ? at("note-microphone").textContent : "";
+    const wanted = ["microphone", "camera"].filter((source) => setup.wants(source));
+    for (const source of wanted) if (!sources.track(source)) await sources.open(source);
+    const refused = ["microphone", ...wanted.filter((source) => source === "camera")].map((source) => [source, setup.wrong(source)]);
     captions.clear();
     inspector.clear();
     conversation.reset();
     await join(null);
-    if (refused) notices.show(`${refused} Until then you can write.`, { about: "microphone", kind: "wrong" });
+    for (const [source, words] of refused) {
+      const write = source === "microphone" ? " Until then you can write." : "";
+      if (words) notices.show(words + write, { about: source, kind: "wrong" });
+    }
     firstControl().focus();
   } finally {
     at("start").disabled = false;
@@ -236,6 +238,7 @@ function leave(words, reason) {
   audio.srcObject = null;
   sources.closeAll();
   muted = false;
+  if (!WIDE.matches) showInspector(false); // the lobby is under it
   talk.release();
   offerFiles([]);
   setup.open(false);

@@ -23,6 +23,7 @@ export class Call extends EventTarget {
   #channel = null;
   #senders = new Map(); // source → RTCRtpSender
   #tracks = new Map(); // source → MediaStreamTrack, what is to be sent
+  #limits = new Map(); // source → the newest {max_width, max_height, max_fps}: a source may be switched on after it came
   #identity = null; // {call, secret}
   #token = "";
   #iceServers = [];
@@ -63,6 +64,7 @@ export class Call extends EventTarget {
     if (track) this.#tracks.set(source, track);
     else this.#tracks.delete(source);
     await this.#senders.get(source)?.replaceTrack(track);
+    await this.#applyLimit(source);
   }
 
   /** Say something to the server: over the websocket, or over the data channel while that is away. Tells if it went. */
@@ -144,7 +146,9 @@ export class Call extends EventTarget {
   }
 
   #error(message) {
-    if (message.fatal) {
+    if (message.fatal && message.code === "rate" && this.#identity) {
+      this.#lost("The server asks for a moment's patience"); // it has the call still
+    } else if (message.fatal) {
       this.#tell("message", message);
       this.#finish("", message.code);
     } else if (LOST_MEDIA.has(message.code)) {
@@ -231,6 +235,7 @@ export class Call extends EventTarget {
         this.#stood = true;
         this.#attempt = 0;
         this.#lostAt = 0;
+        for (const source of this.#limits.keys()) this.#applyLimit(source);
         this.#become("live", "Connected");
         break;
       case "disconnected":
@@ -293,6 +298,7 @@ export class Call extends EventTarget {
     this.#drop();
     this.#identity = null;
     this.#tracks.clear();
+    this.#limits.clear();
     this.#become("ended", words, reason);
   }
 
@@ -338,18 +344,22 @@ export class Call extends EventTarget {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
-  /** Send no more of a source than is looked at. */
-  async limit({ source, max_width: width, max_height: height, max_fps: fps }) {
+  /** Send no more of a source than is looked at, from now on. */
+  limit({ source, ...most }) {
+    this.#limits.set(source, most);
+    return this.#applyLimit(source);
+  }
+
+  async #applyLimit(source) {
     const sender = this.#senders.get(source);
-    if (!sender?.track) return null;
-    const parameters = sender.getParameters();
-    if (!parameters.encodings?.length) return null;
+    const parameters = sender?.track && this.#limits.has(source) ? sender.getParameters() : null;
+    if (!parameters?.encodings?.length) return;
+    const { max_width: width, max_height: height, max_fps: fps } = this.#limits.get(source);
     const { width: fullWidth = 0, height: fullHeight = 0 } = sender.track.getSettings();
     const [encoding] = parameters.encodings;
     encoding.scaleResolutionDownBy = Math.max(1, width ? fullWidth / width : 1, height ? fullHeight / height : 1);
     if (fps) encoding.maxFramerate = fps;
     else delete encoding.maxFramerate;
-    await sender.setParameters(parameters);
-    return encoding;
+    await sender.setParameters(parameters).catch(() => {}); // a sender may be at its end; the server bears with more
   }
 }

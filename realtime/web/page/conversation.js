@@ -227,9 +227,14 @@ export class Conversation {
 
   /** A tool that somebody has to allow. */
   #approval({ call_id, name, arguments: given }) {
-    const answer = (ok) => this.#call.send({ type: "approve", call_id, ok });
+    const answer = (ok) => {
+      const sent = this.#call.send({ type: "approve", call_id, ok });
+      if (!sent) this.#notices.show("That was not sent: there is no connection just now. Answer again.", { about: "text" });
+      return sent;
+    };
     this.#notices.show(`May “${name}” be done? ${given ?? ""}`, {
       about: `approval ${call_id}`,
+      owed: true,
       actions: [
         { name: "Allow", act: () => answer(true) },
         { name: "Refuse", act: () => answer(false) },

@@ -11,8 +11,12 @@ export class Notices {
     this.#room = room;
   }
 
-  /** Show a text. `about` names what it is about: a newer one takes its place. `kind`: wrong, warn or good. */
-  show(text, { about = "", kind = "warn", actions = [] } = {}) {
+  /**
+   * Show a text. `about` names what it is about: a newer one takes its place. `kind`: wrong, warn or good. What has
+   * `actions` is not pushed out by what comes later; each is {name, act}, and one whose `act` gives false leaves it there.
+   * What is `owed` an answer goes only with one.
+   */
+  show(text, { about = "", kind = "warn", actions = [], owed = false } = {}) {
     if (!text) return;
     if (about) this.clear(about);
     const notice = document.createElement("div");
@@ -28,20 +32,25 @@ export class Notices {
       act.className = "notice-act";
       act.textContent = action.name;
       act.addEventListener("click", () => {
-        notice.remove();
-        action.act();
+        if (action.act() !== false) notice.remove();
       });
       notice.append(act);
     }
+    if (actions.length > 0) notice.dataset.asks = "";
+    if (!owed) notice.append(this.#closer(notice));
+    this.#room.append(notice);
+    const mere = [...this.#room.children].filter((one) => !("asks" in one.dataset));
+    for (const old of mere.slice(0, Math.max(0, mere.length - MOST))) old.remove();
+    if (kind === "good") this.#timers.set(notice, setTimeout(() => notice.remove(), MILD_MS));
+  }
+
+  #closer(notice) {
     const close = document.createElement("button");
     close.type = "button";
     close.setAttribute("aria-label", "Put this message away");
     close.innerHTML = '<svg aria-hidden="true"><use href="#i-close"/></svg>';
     close.addEventListener("click", () => notice.remove());
-    notice.append(close);
-    this.#room.append(notice);
-    while (this.#room.children.length > MOST) this.#room.firstElementChild.remove();
-    if (kind === "good") this.#timers.set(notice, setTimeout(() => notice.remove(), MILD_MS));
+    return close;
   }
 
   /** Put away what is about something; everything if nothing is named. */

@@ -42,6 +42,12 @@ export class Setup {
     this.#note(source, words, "wrong");
   }
 
+  /** Why a source could not be had, as long as that stands there; else nothing. */
+  wrong(source) {
+    const note = this.#at(`note-${source}`);
+    return note.dataset.kind === "wrong" ? note.textContent : "";
+  }
+
   /** Open or close the panel; focus goes in and comes back. */
   open(on) {
     const was = this.#at("setup").hasAttribute("data-open");

@@ -5,6 +5,7 @@
 
 import { deviceTrouble } from "./words.js";
 
+const GONE = new Set(["OverconstrainedError", "NotFoundError"]); // of a device that was chosen by its id
 const KINDS = { microphone: "audioinput", camera: "videoinput", speaker: "audiooutput" };
 
 export class Sources extends EventTarget {
@@ -39,10 +40,11 @@ export class Sources extends EventTarget {
   /** Open a source, or open it anew. Returns its track, or null if it could not be had (which was told). */
   async open(source) {
     const wish = ++this.#wish;
+    const chosen = this.#chosen.get(source);
     this.#opening.set(source, wish);
     let track;
     try {
-      track = await this.#acquire(source);
+      track = await this.#acquireChosen(source);
     } catch (error) {
       if (this.#opening.get(source) === wish) {
         this.#letGo(source);
@@ -59,6 +61,10 @@ export class Sources extends EventTarget {
     track.addEventListener("ended", () => this.#lost(source, track));
     this.#tell("change", { source });
     this.#tell("devices"); // names are known only once something was allowed
+    if (chosen && !this.#chosen.has(source)) {
+      const words = `The ${source} that was chosen is not there any more. It goes on with “${track.label || "another one"}”.`;
+      this.#tell("trouble", { source, words, mild: true });
+    }
     return track;
   }
 
@@ -79,6 +85,18 @@ export class Sources extends EventTarget {
     return all
       .filter((one) => one.kind === KINDS[source] && one.deviceId && one.deviceId !== "default" && one.label)
       .map((one) => ({ id: one.deviceId, name: one.label }));
+  }
+
+  /** The chosen device, or the system's choice when that is not there any more. */
+  async #acquireChosen(source) {
+    const id = this.#chosen.get(source);
+    try {
+      return await this.#acquire(source);
+    } catch (error) {
+      if (!id || this.#chosen.get(source) !== id || !GONE.has(error?.name)) throw error;
+    }
+    this.#chosen.delete(source);
+    return this.#acquire(source);
   }
 
   #acquire(source) {

@@ -57,11 +57,12 @@ export function endingWords(reason) {
   return (
     {
       error: "The call ended because something failed.",
+      failed: "The call ended because something failed.",
       usage_limit: "The call ended: it used all that it may.",
       link_lost: "The call ended: the model could not be reached any more.",
       idle: "The call ended: nobody had said anything for a long time.",
       time_limit: "The call ended: it had lasted as long as calls may.",
-      draining: "The call ended: the server is shutting down.",
+      server_ended: "The call ended: the server is shutting down.",
       gone: "The call ended: the server had lost you for too long.",
       replaced: "This conversation goes on in another window.",
     }[String(reason ?? "").replace(/^session_/, "")] ?? "The call has ended."

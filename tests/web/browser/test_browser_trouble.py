@@ -81,6 +81,32 @@ def test_a_reload_right_after_the_beginning_keeps_the_call_and_the_last_words(wi
     expect(visitor.line("user", "My last words.")).to_be_visible()
 
 
+def test_a_server_that_asks_for_patience_does_not_cost_the_call(wired):
+    visitor, wire = wired()
+    visitor.begin()
+    call = visitor.call_id()
+    wire.refusals.append({"code": "rate", "message": "too many requests"})
+    visitor.page.reload()
+    visitor.connected()
+    assert not wire.refusals
+    assert visitor.call_id() == call
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"), [("server_ended", "the server is shutting down"), ("time_limit", "as long as calls may")]
+)
+def test_a_call_that_ends_under_the_open_inspector_leaves_the_lobby_in_reach(wired, reason, words):
+    visitor, wire = wired(viewport={"width": 390, "height": 800})
+    page = visitor.page
+    visitor.begin()
+    page.click("#inspector-toggle")
+    expect(page.locator("#inspector-close")).to_be_focused()
+    wire.tell(type="bye", reason=reason)
+    expect(page.locator("#start")).to_be_focused()
+    expect(page.locator("#notices")).to_contain_text(words)
+    page.click("#use-camera")  # nothing lies over it
+
+
 # -- a reply that sounds, a key that is held ----------------------------------------------------------------------------
 
 
@@ -123,3 +149,83 @@ def test_the_space_bar_talks_right_after_the_beginning(visit, room):
     page.keyboard.up("Space")
     expect(page.locator("#talk")).to_have_attribute("aria-pressed", "false")
     expect(page.locator("#mute")).to_have_attribute("aria-pressed", "false")
+
+
+# -- questions and devices ----------------------------------------------------------------------------------------------
+
+
+def test_a_question_stays_until_it_is_answered(wired):
+    """Neither later messages nor putting it away leave a tool waiting for an answer that nobody can give any more."""
+    visitor, wire = wired()
+    page = visitor.page
+    visitor.begin()
+    wire.event("ApprovalRequested", call_id="c1", name="delete_all", arguments="{}")
+    question = page.locator(".notice", has_text="delete_all")
+    expect(question).to_be_visible()
+    for code in ("too_large", "bad_message", "refused", "session_failed"):
+        wire.tell(type="error", code=code, message=f"about {code}")
+    expect(page.locator("#notices")).to_contain_text("about session_failed")
+    expect(page.locator("#notices")).not_to_contain_text("more than the server takes")  # the oldest is gone
+    expect(question.get_by_role("button")).to_have_text(["Allow", "Refuse"])
+    question.get_by_role("button", name="Refuse").click()
+    expect(question).to_have_count(0)
+    assert wire.heard("approve") == [{"type": "approve", "call_id": "c1", "ok": False}]
+
+
+_UNPLUG = """
+const devices = navigator.mediaDevices;
+const open = devices.getUserMedia.bind(devices);
+window.gone = null;
+devices.getUserMedia = (wish) => {
+  const id = (wish.video || wish.audio).deviceId?.exact;
+  return id && id === window.gone ? Promise.reject(new DOMException("gone", "OverconstrainedError")) : open(wish);
+};
+"""
+
+
+def test_a_chosen_camera_that_was_unplugged_gives_way_to_another(wired):
+    visitor, _ = wired("", script=_UNPLUG)
+    page = visitor.page
+    page.click("#use-camera")
+    picker = page.locator("#pick-camera")
+    expect(picker.locator("option")).not_to_have_count(1)
+    picker.select_option(index=1)
+    visitor.begin(camera=True)
+    page.click("#camera")
+    expect(page.locator("#tile-camera")).to_be_hidden()
+    page.evaluate("() => { window.gone = document.querySelector('#pick-camera').value; }")
+    page.click("#camera")
+    expect(page.locator("#tile-camera")).to_be_visible()
+    expect(page.locator("#notices")).to_contain_text("The camera that was chosen is not there any more.")
+    expect(picker).to_have_value("")
+
+
+def test_a_camera_that_is_refused_at_the_beginning_is_told_in_the_call(wired):
+    """The browser's question is still open as the call is begun."""
+    visitor, _ = wired(
+        script="""
+          const wishes = [];
+          navigator.mediaDevices.getUserMedia = () => new Promise((_, refuse) => wishes.push(refuse));
+          window.refuseAll = () => wishes.splice(0).forEach((refuse) => refuse(new DOMException("no", "NotAllowedError")));
+          window.asked = () => wishes.length;
+        """
+    )
+    page = visitor.page
+    page.click("#use-microphone")
+    page.click("#use-camera")
+    page.click("#start")
+    visitor.until("() => asked() === 2")
+    page.evaluate("() => refuseAll()")
+    visitor.connected()
+    expect(page.locator("#notices")).to_contain_text("does not allow this page to use the camera")
+
+
+def test_a_camera_switched_on_later_sends_no_more_than_is_looked_at(visitor):
+    """The server says so once, before the camera is on."""
+    page = visitor.page
+    visitor.begin()
+    page.click("#camera")
+    visitor.until(
+        """() => peers.at(-1).getSenders().some((sender) =>
+          sender.track?.kind === "video" && sender.getParameters().encodings[0]?.maxFramerate > 0)"""
+    )

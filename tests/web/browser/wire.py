@@ -31,7 +31,7 @@ class Wire:
         """Say something to the page in the server's name."""
         self._browser.send(json.dumps(message))
 
-    def event(self, name: str, **fields: Any) -> None:
+    def event(self, name: str, /, **fields: Any) -> None:
         """Tell the page of a session event."""
         self.tell(type="event", event=name, at=1.0, **fields)
 
