@@ -12,34 +12,30 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
 import av
-from aiortc import clock
 from aiortc.codecs import is_rtx
 from aiortc.rate import RemoteBitrateEstimator
-from aiortc.rtcrtpreceiver import RTCRtpSynchronizationSource, StreamStatistics
 from aiortc.rtp import (
     RTCP_PSFB_APP,
     RTCP_PSFB_PLI,
     RTCP_RTPFB_NACK,
     RtcpByePacket,
     RtcpPsfbPacket,
-    RtcpReceiverInfo,
     RtcpRrPacket,
     RtcpRtpfbPacket,
     RtcpSrPacket,
     pack_remb_fci,
     unwrap_rtx,
 )
-from aiortc.stats import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats
 
 from realtime.media.voice import VOICE_CODECS
 from realtime.tracks.aiortc_internals import ReceiverPort, take_over
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
+from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStreams
 from realtime.tracks.sampled_decode import PictureSink, VideoIntake
 
 __all__ = ["RunJob", "TrackIntake", "intake_of", "receive_directly"]
@@ -48,12 +44,8 @@ RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None
 """Runs a job on a worker thread and calls back on the loop with its result or its error."""
 
 _TICK_SECONDS = 0.25
-_RECENT_SECONDS = 10
 _OWN_RATE_HZ = 48_000
 """For whoever reads the track itself while the session does not listen."""
-_MAX_STREAMS = 16
-"""Streams (SSRCs) of one track that are reported on: a peer cannot make us remember more."""
-
 _KEPT_AS = "_realtime_intake"
 """On the track itself: a table of ours would hold the intake, the intake its connection, and so the track, for ever."""
 
@@ -105,10 +97,8 @@ class TrackIntake:
         self._codecs: dict[int, Any] = {}
         self._names: dict[int, str] = {}
         self._rtx_sources: dict[int, int] = {}
-        self._streams: dict[int, StreamStatistics] = {}
-        self._seen: dict[int, int] = {}
+        self._streams = RtpStreams()
         self._media_source: int | None = None
-        self._sender_reports: dict[int, tuple[Any, float]] = {}
         self._estimator: Any = RemoteBitrateEstimator() if kind == "video" else None
         self._frame_bytes = 0
         self._timers: list[asyncio.TimerHandle] = []
@@ -184,13 +174,7 @@ class TrackIntake:
         if codec is None or self._has_ended:
             return
         source = packet.ssrc
-        stream = self._streams.get(source)
-        if stream is None:
-            if len(self._streams) >= _MAX_STREAMS:
-                return
-            stream = self._streams[source] = StreamStatistics(codec.clockRate)
-        stream.add(packet)
-        self._seen[source] = arrival_ms
+        self._streams.add(packet, codec.clockRate, arrival_ms)
         self.packets += 1
         if self._estimator is not None:
             self._estimate(packet, arrival_ms)
@@ -223,8 +207,7 @@ class TrackIntake:
     def receive_rtcp(self, packet: Any) -> None:
         """A report from the sender, or its farewell."""
         if isinstance(packet, RtcpSrPacket):
-            if packet.ssrc in self._streams:
-                self._sender_reports[packet.ssrc] = (packet.sender_info, time.monotonic())
+            self._streams.note_report(packet)
         elif isinstance(packet, RtcpByePacket):
             self.end()
 
@@ -253,42 +236,11 @@ class TrackIntake:
     def reports(self) -> list[Any]:
         """Statistics of each stream, as aiortc's own receiver gives them."""
         assert self._port is not None
-        now = clock.current_datetime()
-        common: dict[str, Any] = {"timestamp": now, "kind": self.kind, "transportId": self._port.transport_id}
-        found: list[Any] = [
-            RTCInboundRtpStreamStats(
-                type="inbound-rtp",
-                id=f"inbound-rtp_{id(self)}_{source}",
-                ssrc=source,
-                packetsReceived=stream.packets_received,
-                packetsLost=stream.packets_lost,
-                jitter=stream.jitter,
-                **common,
-            )
-            for source, stream in self._streams.items()
-        ]
-        found += [
-            RTCRemoteOutboundRtpStreamStats(
-                type="remote-outbound-rtp",
-                id=f"remote-outbound-rtp_{id(self)}_{source}",
-                ssrc=source,
-                packetsSent=info.packet_count,
-                bytesSent=info.octet_count,
-                remoteTimestamp=clock.datetime_from_ntp(info.ntp_timestamp),
-                **common,
-            )
-            for source, (info, _) in self._sender_reports.items()
-        ]
-        return found
+        return self._streams.statistics(self.kind, self._port.transport_id)
 
     def sources(self) -> list[Any]:
         """The streams of the last ten seconds."""
-        now_ms, now = clock.current_ms(), clock.current_datetime()
-        return [
-            RTCRtpSynchronizationSource(source=source, timestamp=now - timedelta(milliseconds=now_ms - seen))
-            for source, seen in self._seen.items()
-            if now_ms - seen <= _RECENT_SECONDS * 1000
-        ]
+        return self._streams.sources()
 
     # -- what the sender is told (Feedback) -------------------------------------------------------------------------------
 
@@ -310,6 +262,8 @@ class TrackIntake:
         if not packet.marker or (sent_at := packet.extensions.abs_send_time) is None:
             return
         size, self._frame_bytes = self._frame_bytes, 0
+        if len(self._estimator.ssrcs) > MAX_STREAMS:
+            self._estimator.ssrcs.clear()  # it forgets none by itself; those that go on are back with their next frame
         estimate = self._estimator.add(
             abs_send_time=sent_at, arrival_time_ms=arrival_ms, payload_size=size, ssrc=packet.ssrc
         )
@@ -320,24 +274,7 @@ class TrackIntake:
     def _report(self) -> None:
         """Receiver reports (RFC 3550), every half to one and a half seconds."""
         self._timers[0] = asyncio.get_running_loop().call_later(_report_delay(), self._report)
-        reports: list[RtcpReceiverInfo] = []
-        for source, stream in self._streams.items():
-            last, delay = 0, 0
-            if source in self._sender_reports:
-                info, received_at = self._sender_reports[source]
-                last = (info.ntp_timestamp >> 16) & 0xFFFFFFFF
-                delay = min(0xFFFFFFFF, int((time.monotonic() - received_at) * 65536))
-            reports.append(
-                RtcpReceiverInfo(
-                    ssrc=source,
-                    fraction_lost=stream.fraction_lost,
-                    packets_lost=stream.packets_lost,
-                    highest_sequence=stream.cycles + (stream.max_seq or 0),
-                    jitter=stream.jitter,
-                    lsr=last,
-                    dlsr=delay,
-                )
-            )
+        reports = self._streams.receiver_reports()
         if reports and self._port is not None:
             self._port.send_rtcp(RtcpRrPacket(ssrc=self._port.ssrc, reports=reports))
 

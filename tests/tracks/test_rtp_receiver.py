@@ -1,0 +1,109 @@
+"""One remote track by its packets, without a network (architecture.md section 5; B43: nothing grows at a peer's will)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from realtime.media import g711
+from realtime.tracks.rtp_receiver import TrackIntake
+from realtime.tracks.rtp_streams import MAX_STREAMS
+
+RATE = 24_000
+VOICE = g711.encode(bytes(range(160)) * 2, "mu")
+
+
+class Port:
+    """Our end of a transceiver, without one."""
+
+    ssrc = 99
+    transport_id = "transport"
+
+    def __init__(self) -> None:
+        self.reports: list[Any] = []
+
+    def send_rtcp(self, packet: Any) -> None:
+        self.reports.append(packet)
+
+    def end_track(self) -> None: ...
+
+
+class Line:
+    """Packets to an intake, by hand."""
+
+    def __init__(self, kind: str) -> None:
+        self.jobs: list[Any] = []
+        self.intake = TrackIntake(kind, lambda job, done: self.jobs.append((job, done)))
+        self.port: Any = Port()
+        self.intake.open(self.port)
+        self.heard = bytearray()
+        voice = SimpleNamespace(payloadType=0, name="PCMU", clockRate=8_000, parameters={})
+        picture = SimpleNamespace(payloadType=96, name="VP8", clockRate=90_000, parameters={})
+        self.payload_type = 0 if kind == "audio" else 96
+        self.intake.start(SimpleNamespace(codecs=[voice if kind == "audio" else picture], encodings=[]))
+
+    def send(self, source: int, number: int, *, at_ms: int = 0, payload: bytes = VOICE, step: int = 160) -> None:
+        self.intake.receive_rtp(
+            SimpleNamespace(
+                payload_type=self.payload_type,
+                ssrc=source,
+                sequence_number=number,
+                timestamp=number * step,
+                payload=payload,
+                marker=1,
+                padding_size=0,
+                extensions=SimpleNamespace(abs_send_time=at_ms * 262 & 0xFFFFFF),
+            ),
+            at_ms,
+        )
+
+
+@pytest.fixture
+async def voice() -> Any:
+    line = Line("audio")
+    yield line
+    line.intake.end()
+
+
+@pytest.fixture
+async def pictures() -> Any:
+    line = Line("video")
+    yield line
+    line.intake.end()
+
+
+def _streams(line: Line) -> list[int]:
+    return [entry.ssrc for entry in line.intake.reports() if entry.type == "inbound-rtp"]
+
+
+async def test_a_track_whose_stream_changes_all_the_time_is_heard_for_ever(voice):
+    """`replaceTrack`, relays and browsers that restart give a track another SSRC each time."""
+    voice.intake.listen(RATE, voice.heard.extend)
+    for source in range(60):
+        before = len(voice.heard)
+        for number in range(5):
+            voice.send(source, number, at_ms=100 * source + 20 * number)
+        assert len(voice.heard) > before
+    assert _streams(voice) == list(range(60 - MAX_STREAMS, 60))
+
+
+async def test_a_stream_that_goes_on_is_not_the_one_that_is_forgotten(voice):
+    for step in range(100):
+        voice.send(7, step, at_ms=20 * step)
+        voice.send(1_000 + step, 0, at_ms=20 * step)
+    (mine,) = [entry for entry in voice.intake.reports() if entry.ssrc == 7]
+    assert mine.packetsReceived == 100
+    assert len(_streams(voice)) == MAX_STREAMS
+
+
+async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictures):
+    """REMB; a peer that goes through SSRCs makes neither it nor what is remembered longer."""
+    for step in range(300):
+        pictures.send(step, 0, at_ms=33 * step, payload=b"\x10\x01" + bytes(500))
+        pictures.send(step, 1, at_ms=33 * step + 16, payload=b"\x10\x01" + bytes(500))
+    assert len(pictures.intake._estimator.ssrcs) <= MAX_STREAMS + 1
+    told = [packet for packet in pictures.port.reports if packet.fmt == 15]
+    assert told
+    assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
