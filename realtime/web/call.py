@@ -27,7 +27,7 @@ from realtime.pipelines.clock import Clock, Deadline
 from realtime.session import RealtimeSession
 from realtime.web.controls import Controls
 from realtime.web.downloads import Downloads
-from realtime.web.errors import CallRefused, RefusalCode
+from realtime.web.errors import CallRefused, RefusalCode, session_refusal
 from realtime.web.events import event_to_dict
 from realtime.web.guard import is_same
 from realtime.web.history import History
@@ -186,16 +186,17 @@ class Call:
                 self.downloads.begin()
                 if not self.session.begun:  # an application may have begun it, to listen from its first event on
                     await self.session.__aenter__()
+            self._alone_since = self._active_at = self._clock.now()  # a model may have been loaded until now
             self._begun.set_result(None)
             events = aiter(self.session)
             self.spawn(self._pump(events))
             self.spawn(self._keep_time())
             await self._ending.wait()
         except Exception as error:
-            logger.info("the session of call %s could not begin: %s", self.id, error)
-            self.end("session_failed")
-            if not self._begun.done():
-                self._begun.set_exception(_refusal(error))
+            if not self.over:
+                self.end("session_failed")
+                if not self._begun.done():
+                    self._begun.set_exception(session_refusal(error))
         finally:
             await self._let_go()
 
@@ -203,23 +204,27 @@ class Call:
         """Everything ends: peer, tasks, session, listener."""
         self._ending.set()
         if not self._begun.done():
-            self._begun.set_exception(CallRefused("gone", "the call was ended"))
+            ended = self.reason == "server_ended"
+            self._begun.set_exception(CallRefused("draining" if ended else "gone", "the call was ended"))
         self._begun.exception()  # looked at, whoever waits or not
         peer, self._peer = self._peer, None
-        if peer is not None:
-            await peer.aclose()
-        await self.session.aclose()
-        current = asyncio.current_task()
-        left = [task for task in self._tasks if task is not current]
-        for task in left:
-            task.cancel()
-        if left:
-            await asyncio.wait(left)
-        listener, self._listener = self._listener, None
-        if listener is not None:
-            listener.tell({"type": "bye", "reason": self.reason})
-            listener.leave()
-        self._on_end(self)
+        try:
+            for closing in (*(() if peer is None else (peer.aclose,)), self.session.aclose):
+                try:
+                    await closing()
+                except Exception:
+                    logger.exception("a part of call %s could not be closed", self.id)
+            left = self._tasks - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+        finally:
+            listener, self._listener = self._listener, None
+            if listener is not None:
+                listener.tell({"type": "bye", "reason": self.reason})
+                listener.leave()
+            self._on_end(self)
 
     def spawn(self, work: Any) -> None:
         """Run something that ends with the call."""
@@ -256,11 +261,14 @@ class Call:
                 if isinstance(event, SessionEnded):
                     self.end(f"session_{event.reason}")
         except RealtimeError as error:
-            self.tell_error("session_failed", str(error))
+            self.tell_error("session_failed", session_refusal(error).message)
         self.end("session_closed")
 
     async def _keep_time(self) -> None:
-        """End it when it is idle, has lasted too long, or nobody has been there for the grace time."""
+        """End it when it is idle, has lasted too long, or nobody has been there for the grace time.
+
+        Whoever listens but neither offers a peer connection nor says anything holds a line that others may want.
+        """
         limits = self._limits
         while True:
             now = self._clock.now()
@@ -268,8 +276,11 @@ class Call:
                 self.end("time_limit")
             elif limits.idle_seconds is not None and now - self._active_at >= limits.idle_seconds:
                 self.end("idle")
-            elif self._listener is None and self._peer is None and now - self._alone_since >= limits.grace_seconds:
-                self.end("gone")
+            elif self._peer is None and not self._joining.locked():
+                is_alone = self._listener is None and now - self._alone_since >= limits.grace_seconds
+                unused = now - max(self._alone_since, self._active_at)
+                if is_alone or unused >= limits.connect_seconds + limits.grace_seconds:
+                    self.end("gone")
             await self._clock.sleep_until(now + max(_LOOK_SECONDS, limits.grace_seconds / 8))
 
     async def pause(self, seconds: float) -> None:
@@ -350,7 +361,8 @@ class Call:
                 clock=self._clock,
                 on_connected=self._peer_connected,
                 on_lost=self._peer_lost,
-                on_message=self.controls.take,
+                admit=self.controls.admit,
+                on_message=self.controls.perform,
                 on_channel=self.hints.tell,
                 on_silent=self.tell_error,
             )
@@ -414,15 +426,3 @@ class Call:
 def _is_said(event: SessionEvent) -> bool:
     """Whether words joined the conversation; a camera that looks on says nothing."""
     return isinstance(event, MessageCommitted) and not event.message.is_frame
-
-
-def _refusal(error: Exception) -> CallRefused:
-    """What a session that did not begin is told as. A provider's own words are for the log, unless they are the user's business."""
-    if isinstance(error, CallRefused):
-        return error
-    if isinstance(error, TimeoutError):
-        return CallRefused("session_failed", f"the model did not answer within {_BEGIN_SECONDS:g} s")
-    if isinstance(error, RealtimeError):
-        return CallRefused("session_failed", str(error))
-    logger.error("a session could not begin", exc_info=error)
-    return CallRefused("session_failed", "the session could not begin")

@@ -18,7 +18,7 @@ from realtime.pipelines.clock import Clock
 from realtime.pipelines.setup import check_type
 from realtime.session import RealtimeSession
 from realtime.web.call import Call
-from realtime.web.errors import CallRefused
+from realtime.web.errors import CallRefused, session_refusal
 from realtime.web.guard import is_same
 from realtime.web.ice import IceServer, IceServers, resolve_ice_servers
 from realtime.web.options import CallRequest, SessionFactory, WebLimits
@@ -51,7 +51,8 @@ class Calls(Mapping[str, Call]):
         self._limits = limits
         self._clock = clock
         self._calls: dict[str, Call] = {}
-        self._beginning = 0
+        self._beginning: list[str] = []
+        """The addresses of callers whose sessions are being made."""
         self._draining = False
         self._empty = asyncio.Event()
 
@@ -79,9 +80,8 @@ class Calls(Mapping[str, Call]):
             CallRefused: There are too many, the application refuses, or the session cannot begin.
         """
         self._check_draining()
-        if len(self._calls) + self._beginning >= self._limits.max_sessions:
-            raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
-        self._beginning += 1
+        self._check_room(request.address)
+        self._beginning.append(request.address)
         try:
             servers = await self.find_servers(request.address)
             session = await self._make(request)
@@ -101,11 +101,19 @@ class Calls(Mapping[str, Call]):
             )
             self._calls[call.id] = call
         finally:
-            self._beginning -= 1
+            self._beginning.remove(request.address)
             self._empty.set()
         logger.info("call %s begins (%d in progress)", call.id, len(self._calls))
         await call.begin()
         return call
+
+    def _check_room(self, address: str) -> None:
+        most = self._limits.max_sessions_per_address
+        if len(self._calls) + len(self._beginning) >= self._limits.max_sessions:
+            raise CallRefused("full", "all lines are taken; call again soon", retry_seconds=10)
+        same = [call for call in self._calls.values() if call.request.address == address]
+        if most is not None and len(same) + self._beginning.count(address) >= most:
+            raise CallRefused("full", "this address has as many calls as it may; end one first", retry_seconds=10)
 
     def _check_draining(self) -> None:
         if self._draining:
@@ -134,7 +142,7 @@ class Calls(Mapping[str, Call]):
         except UserError as error:
             raise CallRefused("refused", str(error)) from error
         except RealtimeError as error:
-            raise CallRefused("session_failed", str(error)) from error
+            raise session_refusal(error) from error
         except Exception as error:
             logger.exception("the session factory failed")
             raise CallRefused("session_failed", "the session could not be made") from error

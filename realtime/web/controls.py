@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Controls"]
 
 _RATE_SECONDS = 10
+_EXCESS_SECONDS = 60
+"""Of messages beyond the rate, at the rate once more, before they are a flood."""
 
 
 class Controls:
@@ -31,6 +33,9 @@ class Controls:
         self._limits = limits
         self._clock = clock
         self._bucket = Bucket(limits.messages_per_second, _RATE_SECONDS, clock.now())
+        self._excess = Bucket(limits.messages_per_second, _EXCESS_SECONDS, clock.now())
+        self.is_flooded = False
+        """Whether messages keep coming at more than twice the rate, whatever was told."""
         self._told_rate = False
         self._table: dict[str, Callable[[dict[str, Any]], Awaitable[None]]] = {
             "text": self._text,
@@ -44,19 +49,16 @@ class Controls:
         }
 
     def admit(self) -> bool:
-        """Count a message; False if there are too many, which is told once."""
-        if self._bucket.take(self._clock.now()):
-            self._told_rate = False
+        """Count a message, before anything of it is read; False if there are too many, which is told once."""
+        now = self._clock.now()
+        if self._bucket.take(now):
+            self.is_flooded = self._told_rate = False
             return True
+        self.is_flooded = not self._excess.take(now)
         if not self._told_rate:
             self._told_rate = True
             self._call.tell_error("rate", "too many messages; some are left out")
         return False
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Take a message of the data channel."""
-        if self.admit():
-            self.perform(message)
 
     def perform(self, message: dict[str, Any]) -> None:
         """Do what a message asks for, soon. Messages of one kind keep their order."""

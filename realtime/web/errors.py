@@ -1,15 +1,18 @@
 """What goes wrong between a caller and the server, with the code and the HTTP status that it is told by.
 
-Owns: `CallRefused` and the table of codes. Raised by every part of the room, told by `signalling`, `simple` and `whip`.
+Owns: `CallRefused`, the table of codes, and what is said of a session's fault. Raised by every part of the room, told by `signalling`, `simple` and `whip`.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Final, Literal
 
-from realtime.errors import RealtimeError
+from realtime.errors import RealtimeError, UserError
 
-__all__ = ["CallRefused", "RefusalCode"]
+__all__ = ["CallRefused", "RefusalCode", "session_refusal"]
+
+logger = logging.getLogger(__name__)
 
 RefusalCode = Literal[
     "bad_message",
@@ -71,3 +74,21 @@ class CallRefused(RealtimeError):  # noqa: N818  (an answer to a caller, as Sess
     def status(self) -> int:
         """The HTTP status that tells it."""
         return _STATUS[self.code]
+
+
+def session_refusal(error: BaseException) -> CallRefused:
+    """What a caller is told of a session that could not begin or go on.
+
+    An application's own words (`UserError`) are for the caller. A provider's, with its hosts and ports, are for the log.
+    """
+    if isinstance(error, CallRefused):
+        return error
+    if isinstance(error, UserError):
+        return CallRefused("session_failed", str(error))
+    if isinstance(error, TimeoutError):
+        return CallRefused("session_failed", "the model did not answer in time")
+    if isinstance(error, RealtimeError):
+        logger.warning("a session could not begin or go on: %s", error)
+        return CallRefused("session_failed", "the model could not be reached, or refused")
+    logger.error("a session could not begin or go on", exc_info=error)
+    return CallRefused("session_failed", "the session could not begin")

@@ -42,6 +42,8 @@ class WebLimits:
 
     max_sessions: int = 16
     """Calls at one time."""
+    max_sessions_per_address: int | None = None
+    """Of one remote address; None: as many as there are. Callers behind one proxy or router have one address."""
     max_sdp_bytes: int = 64 * 1024
     """Of an offer."""
     max_message_bytes: int = 128 * 1024
@@ -65,7 +67,8 @@ class WebLimits:
     vanish_seconds: float = 5.0
     """A peer of which nothing was heard for so long has gone."""
     grace_seconds: float = 30.0
-    """How long a call waits for its user to come back."""
+    """How long a call waits for its user to come back; and, beyond `connect_seconds`, for one who neither offers a peer connection nor says
+    anything."""
     idle_seconds: float | None = 900.0
     """A call in which nobody has said or typed anything for so long is ended; None: never."""
     total_seconds: float | None = 7_200.0
@@ -87,6 +90,8 @@ class WebLimits:
             check_count(name, getattr(self, name), least=1)
         for name in ("connect_seconds", "media_seconds", "vanish_seconds", "grace_seconds"):
             check_number(name, getattr(self, name), above=True)
+        if self.max_sessions_per_address is not None:
+            check_count("max_sessions_per_address", self.max_sessions_per_address, least=1)
         for name in ("idle_seconds", "total_seconds"):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), above=True)

@@ -58,6 +58,7 @@ class Peer:
         clock: Clock,
         on_connected: Callable[[Peer], None],
         on_lost: Callable[[Peer, RefusalCode, str], None],
+        admit: Callable[[], bool],
         on_message: Callable[[dict[str, Any]], None],
         on_channel: Callable[[], None],
         on_silent: Callable[[RefusalCode, str], None],
@@ -72,6 +73,7 @@ class Peer:
             clock: For the deadlines.
             on_connected: Called once media can flow.
             on_lost: Called once, with the reason, if the peer has gone or never came.
+            admit: Says whether one more message of the data channel may come; asked before it is read.
             on_message: Called with each message of the data channel.
             on_channel: Called when the data channel is open.
             on_silent: Called once if the peer is connected and has sent none of its tracks.
@@ -82,6 +84,7 @@ class Peer:
         self._loopback = loopback
         self._on_connected = on_connected
         self._on_lost = on_lost
+        self._admit = admit
         self._on_message = on_message
         self._on_channel = on_channel
         self._on_silent = on_silent
@@ -183,6 +186,8 @@ class Peer:
         if self._over or not isinstance(data, str) or len(data) > self._limits.max_message_bytes:
             return
         try:
+            if not self._admit():
+                return
             message: object = json.loads(data)
             if isinstance(message, dict):
                 self._on_message(cast("dict[str, Any]", message))
@@ -361,7 +366,7 @@ class Peer:
             with contextlib.suppress(RealtimeError):
                 self._resume_reply()
                 self._session.listener.away(self._limits.grace_seconds)
-                await self._session.detach(self.pc)
+                await self._detach()
         closing = asyncio.get_running_loop().create_task(self.pc.close(), name="realtime.web closing a peer")
         _, late = await asyncio.wait([closing], timeout=_CLOSE_SECONDS)
         if late:
@@ -370,6 +375,13 @@ class Peer:
             await asyncio.wait([closing], timeout=_CLOSE_SECONDS)
         elif not closing.cancelled() and closing.exception() is not None:
             logger.debug("closing a peer connection failed", exc_info=closing.exception())
+
+    async def _detach(self) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._session.detach(self.pc)
+        except TimeoutError:
+            logger.warning("a peer connection was not detached within %g s", _CLOSE_SECONDS)
 
 
 def _candidate_counts(pc: RTCPeerConnection) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from realtime.web.state import WebState
 __all__ = ["serve_websocket"]
 
 _WAITING_BYTES = 4 * 1024 * 1024
-"""What may wait for one page; the oldest is dropped beyond, and the page is told."""
+"""What may wait for one page; the oldest is dropped beyond."""
 _HELLO_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 5.0
 _LONGEST_NAME = 40
@@ -110,11 +110,13 @@ class _Connection:
                 hello = await self._receive()
             if hello is None:
                 return
-            await self._greet(hello)
-            while True:
-                message = await self._receive()
-                if message is None or not await self._take(message):
-                    return
+            controls = (await self._greet(self._parse(hello))).controls
+            while (text := await self._receive()) is not None:
+                if controls.admit():
+                    if not await self._take(self._parse(text)):
+                        return
+                elif controls.is_flooded:
+                    raise CallRefused("rate", "far too many messages")
         except CallRefused as error:
             self.tell({"type": "error", "code": error.code, "message": error.message, "fatal": True})
         except TimeoutError:
@@ -123,8 +125,8 @@ class _Connection:
             logger.exception("a signalling message could not be taken")
             self.tell({"type": "error", "code": "bad_message", "message": "that could not be done", "fatal": True})
 
-    async def _receive(self) -> dict[str, Any] | None:
-        """The next message; None at the end.
+    async def _receive(self) -> str | None:
+        """The next message, unread; None at the end.
 
         Raises:
             CallRefused: It is none.
@@ -140,6 +142,15 @@ class _Connection:
             raise CallRefused("bad_message", "messages are JSON text")
         if len(text) > self._limits.max_message_bytes:
             raise CallRefused("too_large", f"a message may have at most {self._limits.max_message_bytes} bytes")
+        return text
+
+    @staticmethod
+    def _parse(text: str) -> dict[str, Any]:
+        """Read a message.
+
+        Raises:
+            CallRefused: It is none.
+        """
         try:
             message: object = json.loads(text)
         except (ValueError, RecursionError):
@@ -148,7 +159,7 @@ class _Connection:
             raise CallRefused("bad_message", "messages are JSON objects")
         return cast("dict[str, Any]", message)
 
-    async def _greet(self, hello: dict[str, Any]) -> None:
+    async def _greet(self, hello: dict[str, Any]) -> Call:
         """Begin a call, or come back to one."""
         if hello.get("type") != "hello":
             raise CallRefused("bad_message", "hello must come first")
@@ -165,6 +176,7 @@ class _Connection:
         self.tell(welcome(call, self._limits.max_sources))
         if back:
             self.tell(call.history.to_dict())
+        return call
 
     async def _take(self, message: dict[str, Any]) -> bool:
         """Do what a message asks for; False: it was the last."""
@@ -172,8 +184,6 @@ class _Connection:
         assert call is not None
         if call.over:
             return False
-        if not call.controls.admit():
-            return True
         match message.get("type"):
             case "offer":
                 await self._answer(call, message)

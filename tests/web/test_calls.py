@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from realtime import RealtimeSession
-from realtime.errors import SessionClosed
+from realtime.errors import LinkLost, SessionClosed
 from realtime.testing import ManualClock
 from realtime.web import CallRequest, IceServer, WebLimits
 from realtime.web import calls as calls_module
@@ -71,15 +71,97 @@ async def test_a_call_that_nobody_comes_back_to_ends_after_the_grace_time(make_c
     assert await over(call) == "gone"
 
 
-async def test_a_call_with_a_listener_waits_as_long_as_it_likes(make_calls, clock):
-    call = await open_call(make_calls(grace_seconds=10))
+async def test_a_call_with_a_listener_waits_as_long_as_something_is_said(make_calls, clock):
+    call = await open_call(make_calls(grace_seconds=10, connect_seconds=20))
     page = Page()
     call.listen(page)
-    await clock.run(60)
+    for _ in range(3):
+        await clock.run(25)
+        call.touch()
     assert not call.over
     call.unlisten(page)
     await clock.run(12)
     assert await over(call) == "gone"
+
+
+async def test_a_listener_that_neither_offers_nor_says_anything_holds_no_line(make_calls, clock):
+    call = await open_call(make_calls(grace_seconds=10, connect_seconds=20))
+    call.listen(Page())
+    await clock.run(28)
+    assert not call.over
+    await clock.run(4)
+    assert await over(call) == "gone"
+
+
+async def test_the_time_alone_begins_once_the_session_has_begun(make_calls, clock, model, monkeypatch):
+    """A local model may have been loaded first."""
+    go, opened = asyncio.Event(), model.open
+
+    async def slow():
+        await go.wait()
+        return await opened()
+
+    monkeypatch.setattr(model, "open", slow)
+    monkeypatch.setattr(model, "open_timeout_seconds", 1_000.0)
+    opening = asyncio.get_running_loop().create_task(open_call(make_calls(grace_seconds=10)))
+    await clock.run(60)
+    go.set()
+    call = await opening
+    await clock.run(5)
+    assert not call.over
+
+
+async def test_one_address_takes_no_more_lines_than_it_may(make_calls):
+    calls = make_calls(max_sessions_per_address=1)
+    first = await open_call(calls)
+    with pytest.raises(CallRefused) as caught:
+        await open_call(calls)
+    assert caught.value.code == "full"
+    await calls.open(CallRequest(address="192.0.2.1"), base_path="")
+    await first.aclose()
+    await open_call(calls)
+
+
+async def test_a_call_whose_beginning_the_end_of_the_server_cuts_off_says_so(make_calls, model, monkeypatch):
+    reached = asyncio.Event()
+
+    async def never():
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(model, "open", never)
+    calls = make_calls()
+    opening = asyncio.get_running_loop().create_task(open_call(calls))
+    await reached.wait()
+    await calls.aclose()
+    with pytest.raises(CallRefused) as caught:
+        await opening
+    assert caught.value.code == "draining"
+
+
+async def test_a_part_that_cannot_be_closed_does_not_keep_the_call(make_calls, monkeypatch, caplog):
+    calls = make_calls()
+    call = await open_call(calls)
+    page = Page()
+    call.listen(page)
+    close = call.session.aclose
+
+    async def fail():
+        await close()
+        raise OSError("no")
+
+    monkeypatch.setattr(call.session, "aclose", fail)
+    await call.aclose("bye")
+    assert len(calls) == 0
+    assert page.told[-1] == {"type": "bye", "reason": "bye"}
+    assert "could not be closed" in caplog.text
+
+
+async def test_a_caller_is_not_told_where_the_model_is(make_calls, model):
+    model.refuse = LinkLost("10.0.0.7:8000 could not be reached")
+    with pytest.raises(CallRefused) as caught:
+        await open_call(make_calls())
+    assert (caught.value.code, caught.value.message) == ("session_failed", "the model could not be reached, or refused")
 
 
 async def test_a_call_in_which_nobody_says_anything_ends(make_calls, clock):
@@ -231,7 +313,7 @@ async def test_a_session_that_does_not_begin_in_time_is_given_up(make_calls, clo
     calls = make_calls()
     opening = asyncio.get_running_loop().create_task(open_call(calls))
     await clock.run(91)
-    with pytest.raises(CallRefused, match="did not answer within 90 s"):
+    with pytest.raises(CallRefused, match="did not answer in time"):
         await opening
     async with asyncio.timeout(60):
         while len(calls):  # noqa: ASYNC110  (nothing tells of it)

@@ -145,7 +145,14 @@ def test_a_bucket_fills_again_up_to_its_size():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_sessions": 0}, {"grace_seconds": 0}, {"idle_seconds": -1}, {"max_sdp_bytes": 1.5}, {"vanish_seconds": "5"}],
+    [
+        {"max_sessions": 0},
+        {"max_sessions_per_address": 0},
+        {"grace_seconds": 0},
+        {"idle_seconds": -1},
+        {"max_sdp_bytes": 1.5},
+        {"vanish_seconds": "5"},
+    ],
 )
 def test_limits_that_cannot_be_are_refused_by_name(wrong):
     with pytest.raises(ArgumentError, match=next(iter(wrong))):

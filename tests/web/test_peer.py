@@ -293,6 +293,22 @@ async def test_a_call_ends_when_its_outgoing_track_had_ended_first(serve, call, 
     await served.until_calls(0)
 
 
+async def test_a_detach_that_never_returns_does_not_keep_the_call(serve, call, monkeypatch, caplog):
+    monkeypatch.setattr(peer_module, "_CLOSE_SECONDS", 0.1)
+    served = await serve()
+    caller = await call(served)
+    await caller.offer()
+    (running,) = served.bot.calls.values()
+
+    async def never(pc: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(running.session, "detach", never)
+    async with asyncio.timeout(60):
+        await running.aclose()
+    assert "not detached" in caplog.text
+
+
 async def test_a_call_ends_in_the_middle_of_an_offer(serve, call, pc):
     served = await serve()
     caller = await call(served)

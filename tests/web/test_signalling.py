@@ -351,6 +351,18 @@ async def test_too_many_messages_are_left_out_and_that_is_told_once(serve, call)
     assert len([each for each in caller.messages if each["type"] == "error"]) == 1
 
 
+async def test_a_flood_ends_the_connection_and_what_is_left_out_is_not_even_read(serve, call):
+    served = await serve(limits=WebLimits(messages_per_second=1), clock=ManualClock())
+    caller = await call(served)
+    for _ in range(10):
+        await caller.send(type="muted", on=True)
+    for _ in range(61):
+        await caller.websocket.send("no JSON")
+    told = await caller.receive("error", fatal=True)
+    assert told["code"] == "rate"
+    await caller.until(lambda: caller.closed)
+
+
 @pytest.mark.parametrize(
     ("failure", "code", "words"),
     [
