@@ -24,14 +24,17 @@ export class Captions {
     if (!on) this.#spoken.replaceChildren();
   }
 
-  /** Set what is known of a message; what is not given stays as it was. */
-  update(id, facts) {
+  /**
+   * Set what is known of a message; what is not given stays as it was. A line that is new stands at the end, or after the
+   * message that `after` names (null: first), and with `quiet` it is not read out.
+   */
+  update(id, facts, { after, quiet = false } = {}) {
     const scrolled = this.#atEnd();
-    const line = this.#lines.get(id) ?? this.#add(id, facts);
+    const line = this.#lines.get(id) ?? this.#add(id, facts, after);
     const wasFinal = line.final;
     Object.assign(line, facts);
     this.#draw(line);
-    if (line.final && !wasFinal) this.#say(line);
+    if (line.final && !wasFinal && !quiet) this.#say(line);
     if (scrolled) this.toEnd();
   }
 
@@ -44,9 +47,9 @@ export class Captions {
     return this.#lines.get(id) ?? null;
   }
 
-  /** The newest line of a role, or null. */
-  newest(role) {
-    return [...this.#lines.entries()].reverse().find(([, line]) => line.role === role) ?? null;
+  /** The ids of the lines that still grow, of what was said by a role. */
+  growing(role) {
+    return [...this.#lines].filter(([, line]) => line.role === role && !line.final).map(([id]) => id);
   }
 
   remove(id) {
@@ -62,7 +65,9 @@ export class Captions {
 
   /** As plain values, to be put back with `restore`. */
   dump() {
-    return [...this.#lines.entries()].slice(-100).map(([id, line]) => {
+    const ids = [...this.#list.children].map(({ dataset }) => dataset.message); // as they stand
+    return ids.slice(-100).map((id) => {
+      const line = this.#lines.get(id);
       const { role, text, heard, unheard, final, interrupted, at } = line;
       return { id, role, text, heard, unheard, final, interrupted, at };
     });
@@ -86,7 +91,7 @@ export class Captions {
     return room.scrollHeight - room.scrollTop - room.clientHeight < 80;
   }
 
-  #add(id, { role, at }) {
+  #add(id, { role, at }, after) {
     const element = document.createElement("li");
     element.className = "line";
     element.dataset.role = role;
@@ -96,7 +101,9 @@ export class Captions {
     if (role !== "note") who.append(make("time", "", line.at));
     element.append(who, make("p", "said"));
     this.#lines.set(id, line);
-    this.#list.append(element);
+    if (after === undefined) this.#list.append(element);
+    else if (after === null) this.#list.prepend(element);
+    else (this.#lines.get(after)?.element ?? this.#list.lastElementChild).after(element);
     while (this.#lines.size > MOST) this.remove(this.#lines.keys().next().value);
     return line;
   }

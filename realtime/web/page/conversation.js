@@ -75,6 +75,9 @@ export class Conversation {
       case "heard":
         this.#heard(message);
         break;
+      case "history":
+        this.#history(message);
+        break;
       case "inspect":
         this.#inspect(message);
         break;
@@ -181,7 +184,7 @@ export class Conversation {
   }
 
   /** A message as it stands now: of a reply, what was heard of it. */
-  #message(message) {
+  #message(message, place) {
     if (message.role !== "user" && message.role !== "assistant") return;
     if (!message.text && !message.unheard) {
       if (!message.tool_calls?.length && !message.images && message.role === "user" && this.#captions.has(message.id)) {
@@ -193,7 +196,31 @@ export class Conversation {
     }
     const { id, role, text, interrupted = false, unheard = "" } = message;
     const at = message.created_at ? { at: clockTime(new Date(message.created_at * 1000)) } : {}; // of a line that is new
-    this.#captions.update(id, { role, text, interrupted, unheard, heard: null, final: true, ...at });
+    this.#captions.update(id, { role, text, interrupted, unheard, heard: null, final: true, ...at }, place);
+  }
+
+  /** What happened while the page was away, among what it knows. */
+  #history({ messages = [], approvals = [] }) {
+    const said = messages.filter(({ role, summary }) => (role === "user" || role === "assistant") && !summary);
+    const known = said.findLastIndex(({ id }) => this.#captions.has(id));
+    let after = null;
+    said.forEach((message, index) => {
+      const place = { after, quiet: index <= known || known < 0 }; // only what is news is read out
+      const { id, role, text = "", pending } = message;
+      if (!pending) this.#message(message, place);
+      else if (role === "user") this.#captions.update(id, { role, text }, place);
+      else if (text) this.#captions.update(id, { role, text, heard: this.#captions.get(id)?.heard ?? 0 }, place);
+      if (this.#captions.has(id)) after = id;
+    });
+    const ids = new Set(said.map(({ id }) => id));
+    for (const id of [...this.#captions.growing("user"), ...this.#captions.growing("assistant")]) {
+      if (!ids.has(id)) this.#captions.remove(id); // nothing became of it
+    }
+    const waiting = new Map(approvals.map((one) => [`approval ${one.call_id}`, one]));
+    for (const about of this.#notices.abouts) {
+      if (about.startsWith("approval ") && !waiting.delete(about)) this.#notices.clear(about);
+    }
+    for (const one of waiting.values()) this.#approval(one);
   }
 
   #heard({ message_id: id, heard, text }) {
@@ -204,8 +231,8 @@ export class Conversation {
   }
 
   #interrupted({ reply_id: reply, heard, unheard }) {
-    const [id, line] = this.#captions.newest("assistant") ?? [];
-    if (id && !line.final) {
+    const id = this.#captions.growing("assistant").at(-1);
+    if (id !== undefined) {
       this.#captions.update(id, { text: heard ?? "", unheard: unheard ?? "", interrupted: true, heard: null, final: true });
     }
     this.#close(reply);

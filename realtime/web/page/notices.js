@@ -53,6 +53,11 @@ export class Notices {
     return close;
   }
 
+  /** What the ones that are shown are about. */
+  get abouts() {
+    return [...this.#room.children].map((one) => one.dataset.about ?? "");
+  }
+
   /** Put away what is about something; everything if nothing is named. */
   clear(about = null) {
     for (const notice of [...this.#room.children]) {

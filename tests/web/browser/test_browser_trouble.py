@@ -107,6 +107,42 @@ def test_a_call_that_ends_under_the_open_inspector_leaves_the_lobby_in_reach(wir
     page.click("#use-camera")  # nothing lies over it
 
 
+def test_what_happened_while_the_page_was_away_is_caught_up_with(wired):
+    """Messages in their order and once each, what nothing became of gone, and the questions that wait."""
+    visitor, wire = wired()
+    page = visitor.page
+
+    def said(name: str, role: str, text: str, **more: Any) -> dict[str, Any]:
+        return {"id": name, "role": role, "text": text, "images": 0, "interrupted": False, **more}
+
+    first, second = said("m1", "user", "First."), said("m2", "assistant", "Second.")
+    away, growing = said("m3", "user", "While away."), said("m4", "assistant", "It still", pending=True)
+
+    def catch_up(message: dict[str, Any]) -> dict[str, Any]:
+        if message["type"] != "history":
+            return message
+        question = {"call_id": "c2", "name": "open_door", "arguments": "{}"}
+        return message | {"messages": [first, away, second, growing], "approvals": [question]}
+
+    visitor.begin()
+    wire.event("MessageCommitted", message=first)
+    wire.event("MessageCommitted", message=second)
+    wire.event("SpeechStarted", message_id="m0", at_ms=0)
+    wire.event("ApprovalRequested", call_id="c1", name="delete_all", arguments="{}")
+    expect(page.locator(".notice", has_text="delete_all")).to_be_visible()
+    wire.change = catch_up
+    wire.cut()
+    for _ in range(2):
+        expect(page.locator(".notice", has_text="open_door")).to_have_count(1)
+        expect(page.locator(".line .said")).to_have_text(["First.", "While away.", "Second.", "It still"])
+        expect(page.locator(".notice", has_text="delete_all")).to_have_count(0)
+        visitor.connected()
+        page.reload()
+    visitor.connected()
+    wire.event("MessageCommitted", message=said("m4", "assistant", "It still goes on."))
+    expect(page.locator(".line .said")).to_have_text(["First.", "While away.", "Second.", "It still goes on."])
+
+
 # -- a reply that sounds, a key that is held ----------------------------------------------------------------------------
 
 
