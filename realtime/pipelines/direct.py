@@ -1,7 +1,7 @@
 """What a session does with tracks that it receives directly.
 
-Owns: `Viewer`, which looks at one camera or screen for the sampler, and `JobRunner`, which runs decoding on the encoding
-threads. Driven by `tracks/sampled_decode.py`. It never decides which frame matters: it asks.
+Owns: `Viewer`, which looks at one camera or screen for the sampler, and `JobRunner` and `track_jobs`, which run decoding on the
+encoding threads. Driven by `tracks/sampled_decode.py`. It never decides which frame matters: it asks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from realtime.pipelines.driver import Driver
-from realtime.pipelines.worker import WorkerPool
+from realtime.pipelines.worker import WorkerPool, encode_pool
 
-__all__ = ["JobRunner", "Viewer"]
+__all__ = ["JobRunner", "Viewer", "track_jobs"]
 
 
 class JobRunner:
@@ -44,6 +44,21 @@ class JobRunner:
             done(None, error)
         else:
             done(result, None)
+
+
+class _TrackJobs(JobRunner):
+    """A member of the pool while there is work, so that its threads end with it when no session is left."""
+
+    async def _run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        member = self._pool.join()
+        try:
+            await super()._run(job, done)
+        finally:
+            self._pool.forget(member)
+
+
+track_jobs = _TrackJobs(encode_pool)
+"""For applications that read a track themselves: the track outlives the session that received it first."""
 
 
 class Viewer:

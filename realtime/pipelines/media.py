@@ -14,7 +14,7 @@ from typing import Any
 from realtime.core.events import ErrorReported
 from realtime.errors import ArgumentError
 from realtime.pipelines.audio import AudioInput
-from realtime.pipelines.direct import JobRunner, Viewer
+from realtime.pipelines.direct import JobRunner, Viewer, track_jobs
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.statistics import TrackStatistics
 from realtime.pipelines.video import VideoInput
@@ -107,7 +107,7 @@ class MediaSources:
             name = names.get(attachment[0].mid_of(track) or "")
             self._add_remote(track, None if name in self._readers else name)
 
-        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take, run=self._run if direct else None))
+        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take, run=track_jobs if direct else None))
         self._peers.append(attachment[0])
         for track in early:
             take(track)

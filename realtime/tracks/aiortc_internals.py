@@ -41,6 +41,8 @@ logger = logging.getLogger("realtime.tracks.aiortc_internals")
 _STARTED = "_RTCRtpReceiver__started"
 _QUEUED_FRAMES = {"audio": 50, "video": 2}
 """What waits for somebody who reads the track itself: the newest second of sound, two pictures."""
+_UNREAD_SECONDS = 5.0
+"""Nobody has taken one for so long, and they wait: nobody reads the track any more, and it is not decoded for them."""
 
 
 class PacketHandler(Protocol):
@@ -64,6 +66,10 @@ class PacketHandler(Protocol):
 
     def read_by_others(self) -> None:
         """Somebody calls the track's `recv()`."""
+        ...
+
+    def read_no_more(self) -> None:
+        """Nobody has called it for a while. Told again by `read_by_others` when somebody does."""
         ...
 
     def reports(self) -> list[Any]:
@@ -121,6 +127,9 @@ class ReceiverPort:
         self._stock_recv: Callable[[], Any] = self.track.recv
         self._way: _ShortWay | None = None
         self._is_read = False
+        self._waiting = 0
+        """Calls of the track's `recv()` that wait."""
+        self._read_at = 0.0
         self._has_ended = False
         self._failing: set[str] = set()
         receiver.receive = self._receive
@@ -149,10 +158,20 @@ class ReceiverPort:
 
     def queue_frame(self, frame: Any) -> None:
         """Keep a decoded frame for whoever reads the track itself; the oldest makes way."""
-        queue = self.track._queue
-        while queue.qsize() >= _QUEUED_FRAMES[self.track.kind]:
+        queue, loop = self.track._queue, asyncio.get_running_loop()
+        if queue.qsize() >= _QUEUED_FRAMES[self.track.kind]:
             queue.get_nowait()
+            if loop.time() - self._read_at >= _UNREAD_SECONDS:
+                loop.call_soon(self._miss_readers)  # whoever waits takes one first
         queue.put_nowait(frame)
+
+    def _miss_readers(self) -> None:
+        is_missed = asyncio.get_running_loop().time() - self._read_at >= _UNREAD_SECONDS
+        if is_missed and self._is_read and not self._waiting and not self._has_ended:
+            self._is_read = False
+            while self.track._queue.qsize():
+                self.track._queue.get_nowait()
+            self._handler.read_no_more()
 
     def end_track(self) -> None:
         """The track has ended, for everybody. Idempotent."""
@@ -175,7 +194,12 @@ class ReceiverPort:
         if not self._is_read:
             self._is_read = True
             self._handler.read_by_others()
-        return await self._stock_recv()
+        self._waiting += 1
+        try:
+            return await self._stock_recv()
+        finally:
+            self._waiting -= 1
+            self._read_at = asyncio.get_running_loop().time()
 
     # -- what aiortc calls -----------------------------------------------------------------------------------------------
 

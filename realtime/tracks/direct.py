@@ -80,13 +80,18 @@ class DirectReader:
         return self._intake.voice_statistics()
 
     def start(self) -> None:
-        """Begin; in a running loop."""
+        """Begin; in a running loop.
+
+        Raises:
+            UserError: Another reader takes what its intake receives.
+        """
+        is_live = self.track.readyState == "live"
+        if is_live and self._begin is not None:
+            self._begin(self._intake)
         self._is_running = True
         self.track.on("ended", self._on_track_ended)
-        if self.track.readyState != "live":
+        if not is_live:
             self._on_track_ended()
-        elif self._begin is not None:
-            self._begin(self._intake)
 
     async def aclose(self) -> None:
         """Take no more. The track goes on. Idempotent."""

@@ -31,6 +31,7 @@ from aiortc.rtp import (
     unwrap_rtx,
 )
 
+from realtime.errors import UserError
 from realtime.media.voice import VOICE_CODECS
 from realtime.tracks.aiortc_internals import ReceiverPort, take_over
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
@@ -63,7 +64,7 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     Args:
         peer: The RTCPeerConnection.
         track: The track; reception must not have begun.
-        run: Runs decoding on a worker thread.
+        run: Runs decoding on a worker thread for whoever reads the track itself, for as long as the track lives.
 
     Returns:
         Its intake; None: aiortc receives it (it had begun, or is an aiortc that we do not know).
@@ -104,6 +105,8 @@ class TrackIntake:
         self._timers: list[asyncio.TimerHandle] = []
         self._has_ended = False
         self._is_read = False
+        self._is_looked_at = False
+        self._wants_all = False
         self._voice: AudioIntake | None = None
         self._voice_pts = 0
         self._on_pcm: Callable[[bytes], None] | None = None
@@ -119,7 +122,7 @@ class TrackIntake:
     @property
     def is_wanted(self) -> bool:
         """Whether a session listens or looks."""
-        return self._on_pcm is not None or (self._video is not None and self._video.is_looked_at)
+        return self._on_pcm is not None or self._is_looked_at
 
     @property
     def video(self) -> VideoIntake | None:
@@ -131,14 +134,25 @@ class TrackIntake:
         return AudioIntakeStatistics() if self._voice is None else self._voice.statistics()
 
     def listen(self, rate_hz: int, on_pcm: Callable[[bytes], None]) -> None:
-        """Deliver the track's sound from now on, as PCM16 mono of this rate."""
+        """Deliver the track's sound from now on, as PCM16 mono of this rate.
+
+        Raises:
+            UserError: Somebody listens already.
+        """
+        self._check_free()
         self._close_voice()
         self._rate_hz, self._on_pcm = rate_hz, on_pcm
         self._open_voice()
 
     def look(self, sink: PictureSink, *, decodes_all: bool) -> None:
-        """Show the track's pictures from now on."""
+        """Show the track's pictures from now on.
+
+        Raises:
+            UserError: Somebody looks already.
+        """
         assert self._video is not None
+        self._check_free()
+        self._is_looked_at, self._wants_all = True, decodes_all
         self._video.use(sink, decodes_all=decodes_all or self._is_read)
         self._start_ticking()
 
@@ -146,6 +160,7 @@ class TrackIntake:
         """The session wants no more of it; it is received on, and nothing is decoded."""
         self._close_voice()
         self._on_pcm = None
+        self._is_looked_at = False
         if self._video is not None:
             self._video.use(None)
         if self._is_read and not self._has_ended:
@@ -233,6 +248,16 @@ class TrackIntake:
         elif self._voice is None:
             self._open_voice()
 
+    def read_no_more(self) -> None:
+        """Nobody reads the track itself any more: only what a session wants is decoded."""
+        self._is_read = False
+        if self._video is not None:
+            self._video.decode_wanted(decodes_all=self._wants_all)
+            if not self._is_looked_at:
+                self._video.use(None)
+        elif self._on_pcm is None:
+            self._close_voice()
+
     def reports(self) -> list[Any]:
         """Statistics of each stream, as aiortc's own receiver gives them."""
         assert self._port is not None
@@ -287,6 +312,10 @@ class TrackIntake:
         if len(packet.payload) < 2 or original not in self._names or source is None:
             return None
         return unwrap_rtx(packet, payload_type=original, ssrc=source)
+
+    def _check_free(self) -> None:
+        if self.is_wanted:
+            raise UserError("a session receives this track already; end that, or let it remove the track, first")
 
     def _start_ticking(self) -> None:
         if self.kind == "video" and len(self._timers) == 1:

@@ -155,6 +155,11 @@ class VideoIntake:
         self._decodes_all = True
         self._also_to = also_to
 
+    def decode_wanted(self, *, decodes_all: bool = False) -> None:
+        """Nobody reads the track itself any more; whoever looks wants every frame, or not."""
+        self._decodes_all = decodes_all
+        self._also_to = None
+
     # -- packets --------------------------------------------------------------------------------------------------------
 
     def receive(

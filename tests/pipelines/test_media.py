@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from realtime.core.events import ErrorReported
+from realtime.pipelines import direct
 from realtime.pipelines.audio import AudioInput
+from realtime.pipelines.direct import JobRunner, track_jobs
 from realtime.pipelines.media import MediaSources
+from realtime.pipelines.worker import WorkerPool
 from realtime.testing import FakeTrack
 from realtime.tracks.rtp_receiver import TrackIntake
 
 RATE = 24_000
+GUARD = 60.0
 
 
 class Events(list[Any]):
@@ -86,3 +92,52 @@ async def test_what_a_track_holds_back_is_heard_when_it_leaves_and_is_no_error(h
     assert call.media.statistics()["microphone"].faults == 0
     await call.media.aclose()
     call.intake.end()
+
+
+async def test_who_reads_a_track_itself_is_served_on_when_the_session_that_received_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its jobs are the track's: they are neither cancelled nor without an answer, and leave no thread behind."""
+    asked: list[Any] = []
+    monkeypatch.setattr(
+        "realtime.pipelines.media.attach_peer",
+        lambda *_, run, **__: asked.append(run) or SimpleNamespace(detach=lambda: None),
+    )
+    call = Call()
+    call.media.attach(SimpleNamespace(), None)
+    [run] = asked
+    assert run is track_jobs
+    begun, go_on = asyncio.Event(), threading.Event()
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+
+    def job() -> int:
+        loop.call_soon_threadsafe(begun.set)
+        assert go_on.wait(GUARD)
+        return 7
+
+    run(job, lambda result, error: answer.set_result((result, error)))
+    async with asyncio.timeout(GUARD):
+        await begun.wait()
+        await call.media.aclose()
+        go_on.set()
+        assert await answer == (7, None)
+        while track_jobs._tasks:
+            await asyncio.gather(*track_jobs._tasks)
+    call.intake.end()
+
+
+async def test_jobs_of_a_track_are_a_member_of_their_pool_while_they_last() -> None:
+    pool = WorkerPool("test", max_threads=1, max_waiting=4, short_jobs=True)
+    jobs = direct._TrackJobs(pool)
+    answers: list[Any] = []
+    jobs(lambda: pool.statistics().members, lambda *answer: answers.append(answer))
+    jobs(lambda: 1 // 0, lambda *answer: answers.append(answer))
+    assert isinstance(jobs, JobRunner)
+    async with asyncio.timeout(GUARD):
+        await asyncio.gather(*jobs._tasks)
+    members, error = answers[0]
+    assert members >= 1
+    assert error is None
+    assert isinstance(answers[1][1], ZeroDivisionError)
+    assert pool.statistics().members == 0

@@ -146,6 +146,7 @@ class Handler:
     def __init__(self) -> None:
         self.fails = False
         self.taken = 0
+        self.told: list[str] = []
 
     def receive_rtp(self, packet: Any, arrival_ms: int) -> None:
         del packet, arrival_ms
@@ -159,6 +160,12 @@ class Handler:
         return []
 
     def end(self) -> None: ...
+
+    def read_by_others(self) -> None:
+        self.told.append("read")
+
+    def read_no_more(self) -> None:
+        self.told.append("read no more")
 
     def _take(self) -> None:
         self.taken += 1
@@ -191,3 +198,31 @@ def test_damaged_header_extensions_are_none_and_the_packet_is_one(content):
     packet = aiortc_internals._Packet(header + content + b"payload", names)
     assert packet.payload == b"payload"
     assert packet.extensions.abs_send_time is None
+
+
+async def test_a_track_that_nobody_reads_any_more_is_said_to_be_so():
+    """An application that took one frame must not have every frame decoded for the rest of the call."""
+    receiver, track = await _remote_track()
+    handler: Any = Handler()
+    port = take_over(receiver, track, lambda: handler)
+    assert port is not None
+    long_ago = asyncio.get_running_loop().time() - 3_600
+    waiting = asyncio.create_task(track.recv())
+    await asyncio.sleep(0)
+    port._read_at = long_ago
+    for index in range(80):  # in one pass of the loop: who waits has not had its turn yet
+        port.queue_frame(index)
+    await waiting
+    await asyncio.sleep(0)
+    for index in range(80):
+        port.queue_frame(index)
+    await asyncio.sleep(0)
+    assert handler.told == ["read"]
+    port._read_at = long_ago
+    port.queue_frame("old")
+    await asyncio.sleep(0)
+    assert handler.told == ["read", "read no more"]
+    port.queue_frame("newest")
+    assert await track.recv() == "newest"
+    assert handler.told == ["read", "read no more", "read"]
+    await receiver.close()

@@ -470,7 +470,7 @@ async def test_an_application_that_reads_the_pictures_itself_gets_every_one(call
     assert {(frame.width, frame.height) for frame in frames} == {(192, 128)}
     times = [frame.pts for frame in frames]
     assert times == sorted(set(times))
-    assert intake.is_wanted
+    assert not intake.is_wanted  # by a session
 
 
 async def test_a_peer_that_closes_its_side_of_the_transport_ends_the_tracks(call):

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from realtime.errors import UserError
 from realtime.media import g711
+from realtime.testing import FakeTrack
+from realtime.tracks.direct import DirectReader
 from realtime.tracks.rtp_receiver import TrackIntake
 from realtime.tracks.rtp_streams import MAX_STREAMS
 
@@ -28,6 +31,8 @@ class Port:
         self.reports.append(packet)
 
     def end_track(self) -> None: ...
+
+    def queue_frame(self, frame: Any) -> None: ...
 
 
 class Line:
@@ -107,3 +112,109 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
     told = [packet for packet in pictures.port.reports if packet.fmt == 15]
     assert told
     assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
+
+
+class Sink:
+    """Looks at nothing, unless it is told to."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Any] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    def is_due(self, pts_ms: int) -> bool:
+        del pts_ms
+        return False
+
+    def may_hold(self, pts_ms: int) -> bool:
+        del pts_ms
+        return False
+
+    def receive(self, frame: Any, arrived_at: float, /) -> None: ...
+
+    def run(self, job: Any, done: Any, /) -> None:
+        self.jobs.append((job, done))
+
+
+def refused(_: bytes) -> None:
+    pytest.fail("a listener that was refused hears nothing")
+
+
+KEY = b"\x10\x00" + bytes(50)
+
+
+async def test_a_second_listener_is_refused_and_the_first_one_goes_on(voice):
+    voice.intake.listen(RATE, voice.heard.extend)
+    with pytest.raises(UserError, match="already"):
+        voice.intake.listen(16_000, refused)
+    voice.send(1, 0)
+    assert len(voice.heard) > 0
+    voice.intake.let_go()
+    second = bytearray()
+    voice.intake.listen(RATE, second.extend)
+    voice.send(1, 1)
+    assert len(second) > 0
+
+
+async def test_a_second_looker_is_refused_but_not_for_an_application_that_reads_the_track(pictures):
+    first, second = Sink(), Sink()
+    pictures.intake.read_by_others()
+    pictures.intake.look(first, decodes_all=False)
+    with pytest.raises(UserError, match="already"):
+        pictures.intake.look(second, decodes_all=False)
+    pictures.send(1, 0, payload=KEY)
+    assert len(first.jobs) == 1
+    pictures.intake.let_go()
+    pictures.intake.look(second, decodes_all=False)
+    pictures.send(1, 1, payload=KEY)
+    assert len(second.jobs) == 1
+
+
+async def test_a_reader_that_is_refused_takes_nothing_and_lets_nothing_go(voice):
+    """Two sessions on one track: the second is told, and ends without harm to the first."""
+    voice.intake.listen(RATE, voice.heard.extend)
+    reader = DirectReader(FakeTrack("audio"), voice.intake, lambda intake: intake.listen(RATE, refused))
+    with pytest.raises(UserError):
+        reader.start()
+    assert not reader.running
+    await reader.aclose()
+    voice.send(1, 0)
+    assert len(voice.heard) > 0
+
+
+async def test_pictures_are_not_decoded_for_an_application_that_has_stopped_reading(pictures):
+    pictures.intake.read_by_others()
+    pictures.send(1, 0, payload=KEY)
+    assert len(pictures.jobs) == 1
+    pictures.intake.read_no_more()
+    for number in range(1, 5):
+        pictures.send(1, number, payload=KEY)
+    assert len(pictures.jobs) == 1
+    pictures.intake.read_by_others()
+    pictures.send(1, 5, payload=KEY)
+    assert len(pictures.jobs) == 2
+
+
+@pytest.mark.parametrize("decodes_all", [False, True])
+async def test_a_session_looks_on_as_it_did_when_an_application_has_stopped_reading(pictures, decodes_all):
+    sink = Sink()
+    pictures.intake.look(sink, decodes_all=decodes_all)
+    pictures.intake.read_by_others()
+    pictures.intake.read_no_more()
+    pictures.send(1, 0, payload=KEY)
+    assert len(sink.jobs) == decodes_all
+
+
+async def test_sound_is_not_decoded_for_an_application_that_has_stopped_reading(voice):
+    voice.intake.read_by_others()
+    voice.send(1, 0)
+    assert voice.intake.voice_statistics().packets == 1
+    voice.intake.read_no_more()
+    voice.send(1, 1)
+    assert voice.intake.voice_statistics().packets == 0
+    voice.intake.listen(RATE, voice.heard.extend)
+    voice.intake.read_by_others()
+    voice.intake.read_no_more()
+    voice.send(1, 2)
+    assert len(voice.heard) > 0
