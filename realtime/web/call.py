@@ -221,8 +221,12 @@ class Call:
                 await asyncio.wait(left)
         finally:
             listener, self._listener = self._listener, None
+            self.downloads.end()
             if listener is not None:
-                listener.tell({"type": "bye", "reason": self.reason})
+                files = self.downloads.listed(self.path)
+                listener.tell(
+                    {"type": "bye", "reason": self.reason, "files": files, "seconds": self._limits.grace_seconds}
+                )
                 listener.leave()
             self._on_end(self)
 

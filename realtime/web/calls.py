@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from realtime.pipelines.clock import Clock
 from realtime.pipelines.setup import check_type
 from realtime.session import RealtimeSession
 from realtime.web.call import Call
+from realtime.web.downloads import Downloads
 from realtime.web.errors import CallRefused, session_refusal
 from realtime.web.guard import is_same
 from realtime.web.ice import IceServer, IceServers, resolve_ice_servers
@@ -53,6 +55,8 @@ class Calls(Mapping[str, Call]):
         self._calls: dict[str, Call] = {}
         self._beginning: list[str] = []
         """The addresses of callers whose sessions are being made."""
+        self._ended: OrderedDict[str, tuple[str, Downloads]] = OrderedDict()
+        """Keys and files of calls that have just ended."""
         self._draining = False
         self._empty = asyncio.Event()
 
@@ -165,8 +169,19 @@ class Calls(Mapping[str, Call]):
         right = is_same(key, call.key if call is not None else "-")
         return call if right else None
 
+    def find_downloads(self, call_id: str, key: str) -> Downloads | None:
+        """The files of a call in progress or of one that has just ended, for who knows their key."""
+        call = self._calls.get(call_id)
+        right, found = (call.key, call.downloads) if call is not None else self._ended.get(call_id, ("-", None))
+        return found if is_same(key, right) else None
+
     def _forget(self, call: Call) -> None:
-        self._calls.pop(call.id, None)
+        if self._calls.pop(call.id, None) is not None and call.session.begun:
+            call_id = call.id
+            self._ended[call_id] = (call.key, call.downloads)
+            self._clock.call_at(self._clock.now() + self._limits.grace_seconds, lambda: self._ended.pop(call_id, None))
+            while len(self._ended) > self._limits.max_sessions:
+                self._ended.popitem(last=False)
         logger.info("call %s is over (%s; %d in progress)", call.id, call.reason, len(self._calls))
         self._empty.set()
 

@@ -121,6 +121,6 @@ class Controls:
         self._call.tell(
             {
                 "type": "file",
-                "files": [{"name": name, "url": f"{self._call.path}/{name}"} for name in self._call.downloads.names],
+                "files": self._call.downloads.listed(self._call.path),
             }
         )

@@ -6,15 +6,16 @@ address that the page was told.
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from realtime.web.call import Call
 from realtime.web.errors import CallRefused
-from realtime.web.http import refusal
+from realtime.web.http import refusal, remote_address
 from realtime.web.reading import read_off_loop
 from realtime.web.state import WebState
 
@@ -29,13 +30,15 @@ _TYPES = {
     ".png": "image/png",
     ".webmanifest": "application/manifest+json",
 }
+_NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
+"""What the page's files are called; nothing that a file system would take for a drive or a device's path."""
 _GONE = CallRefused("gone", "there is no such file")
 
 
 async def _file(name: str) -> Response:
     """One file of the page; nothing outside of its folder."""
     parts = name.split("/")
-    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
+    if not all(_NAME.fullmatch(part) for part in parts) or ".." in parts or "." in parts:
         return refusal(_GONE)
     content = await read_off_loop(_PAGE.joinpath(*parts))
     if content is None:
@@ -101,11 +104,15 @@ async def serve_picture(request: Request, state: WebState) -> Response:
 
 
 async def serve_call_file(request: Request, state: WebState) -> Response:
-    """The context as JSON, or the recording."""
+    """The context as JSON, or the recording; for the grace time after the call, too."""
     try:
-        call = _call_of(request, state)
+        state.guard.check_rate(remote_address(request))
+        downloads = state.calls.find_downloads(request.path_params["call"], request.path_params["key"])
+        if downloads is None:
+            raise _GONE
         name = request.path_params["name"]
-        content, media_type = await call.downloads.read(name)
+        found = await downloads.read(name)
     except CallRefused as error:
         return refusal(error)
-    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Length": str(found.size)}
+    return StreamingResponse(found.pieces, media_type=found.media_type, headers=headers)

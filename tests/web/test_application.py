@@ -33,6 +33,7 @@ async def test_the_page_and_its_files_come_with_headers_that_let_nothing_else_in
 @pytest.mark.parametrize(
     "path",
     ["/assets/nothing.js", "/assets/..%2f__init__.py", "/assets/%2e%2e/application.py", "/assets/", "/assets/%00",
+     "/assets/" + "a" * 300, "/assets/c:style.css", "/assets/style.css::$DATA", "/assets/a%0a",
      "/calls/x/y/context.json", "/calls/x/y/pictures/m/0", "/whip/x"],
 )  # fmt: skip
 async def test_nothing_else_is_served(serve, http, path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import threading
 import weakref
 
@@ -153,7 +154,7 @@ async def test_a_part_that_cannot_be_closed_does_not_keep_the_call(make_calls, m
     monkeypatch.setattr(call.session, "aclose", fail)
     await call.aclose("bye")
     assert len(calls) == 0
-    assert page.told[-1] == {"type": "bye", "reason": "bye"}
+    assert (page.told[-1]["type"], page.told[-1]["reason"]) == ("bye", "bye")
     assert "could not be closed" in caplog.text
 
 
@@ -174,7 +175,8 @@ async def test_a_call_in_which_nobody_says_anything_ends(make_calls, clock):
     assert not call.over
     await clock.run(10)
     assert await over(call) == "idle"
-    assert page.told[-1] == {"type": "bye", "reason": "idle"}
+    files = [{"name": "context.json", "url": f"{call.path}/context.json"}]
+    assert page.told[-1] == {"type": "bye", "reason": "idle", "files": files, "seconds": 30.0}
     assert page.left
 
 
@@ -405,6 +407,30 @@ async def test_an_offer_is_answered_with_the_servers_of_now(make_session, clock,
     await call.answer("v=0", {})
     assert len(found) == 2
     await calls.aclose()
+
+
+async def test_files_of_a_call_can_be_had_for_the_grace_time_after_it(make_calls, clock):
+    calls = make_calls(grace_seconds=10)
+    call = await open_call(calls)
+    await call.session.send("Remember me.")
+    await call.aclose()
+    assert calls.find_downloads(call.id, "wrong") is None
+    found = await calls.find_downloads(call.id, call.key).read("context.json")
+    content = b"".join([piece async for piece in found.pieces])
+    assert len(content) == found.size
+    assert json.loads(content)["items"][0]["content"] == "Remember me."
+    await clock.run(11)
+    assert calls.find_downloads(call.id, call.key) is None
+
+
+async def test_files_of_so_many_ended_calls_are_kept_as_there_are_lines(make_calls):
+    calls = make_calls(max_sessions=1)
+    ended = []
+    for _ in range(2):
+        ended.append(await open_call(calls))
+        await ended[-1].aclose()
+    assert calls.find_downloads(ended[0].id, ended[0].key) is None
+    assert calls.find_downloads(ended[1].id, ended[1].key) is not None
 
 
 async def test_several_calls_at_once_know_nothing_of_each_other(make_calls):

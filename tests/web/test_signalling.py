@@ -227,6 +227,21 @@ async def test_context_and_recording_can_be_downloaded(serve, call, http, tmp_pa
     assert [each["content"] for each in context["items"]] == ["Hello.", "Yes."]
     assert (await http.get(served.url + files["recording.rec"])).content
     assert (await http.get(served.url + files["context.json"] + "x")).status_code == 404
+    await caller.send(type="bye")
+    files = {each["name"]: each["url"] for each in (await caller.receive("bye"))["files"]}
+    recording = await http.get(served.url + files["recording.rec"])
+    (written,) = tmp_path.iterdir()
+    assert recording.content == written.read_bytes()
+    assert recording.headers["content-length"] == str(written.stat().st_size)
+    assert (await http.get(served.url + files["context.json"])).json()["items"]
+
+
+async def test_downloads_count_as_requests_of_their_address(serve, call, http):
+    served = await serve(limits=WebLimits(requests_per_minute=2), clock=ManualClock())
+    await call(served)
+    (running,) = served.bot.calls.values()
+    url = f"{served.url}{running.path}/context.json"
+    assert [(await http.get(url)).status_code for _ in range(2)] == [200, 429]
 
 
 async def test_cameras_are_asked_for_no_more_than_is_looked_at(serve, call):
