@@ -56,7 +56,10 @@ class LimitWatch:
     @property
     def ends_at(self) -> float | None:
         """When time alone will reach a limit; None without such a limit, or once it is reached."""
-        limits, left = self._limits, list[float]()
+        limits = self._limits
+        if limits.max_seconds is None and limits.max_cost is None:
+            return None
+        left: list[float] = []
         if limits.max_seconds is not None:
             left.append(limits.max_seconds - self._elapsed)
         cost = self.cost

@@ -99,19 +99,22 @@ class SessionMachine(MachineActs):
 
     # == timer ==========================================================================================================
 
-    def get_deadline(self) -> float | None:
+    def get_deadline(self) -> float | None:  # hot path: nearly every feed
         """When `handle_deadline` should be called next, on the session's clock; None: not needed."""
         if self._is_closed:
             return None
-        moments = (
-            self._parts.history.patience_ends(),
-            self._responding.deadline,
-            self._parts.limits.ends_at,
-            self._parts.barge_in.resumes_at,
-            self._parts.missing_audio.due_at,
-            self._parts.missing_audio.breaks_off_at,
-        )
-        return min((moment for moment in moments if moment is not None), default=None)
+        parts, missing = self._parts, self._parts.missing_audio
+        soonest = self._responding.deadline
+        for moment in (
+            parts.history.patience_ends(),
+            parts.limits.ends_at,
+            parts.barge_in.resumes_at,
+            missing.due_at,
+            missing.breaks_off_at,
+        ):
+            if moment is not None and (soonest is None or moment < soonest):
+                soonest = moment
+        return soonest
 
     def handle_deadline(self, *, now: float) -> None:
         """Time has passed."""

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-from realtime.core.commands import LinkCommand, LocalCommand
+from realtime.core.commands import AppendAudio, LinkCommand, LocalCommand
 from realtime.core.events import ErrorReported, SessionEvent
 from realtime.core.machine import SessionMachine
 from realtime.errors import SessionClosed
@@ -73,11 +73,12 @@ class Driver:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def step(self, action: Callable[[SessionMachine, float], T]) -> T:
+    def step(self, action: Callable[[SessionMachine, float], T], *, timeless: bool = False) -> T:
         """Change the machine and carry out what follows.
 
         Args:
             action: Called with the machine and the present moment; it returns at once.
+            timeless: It brings no deadline nearer by itself; the timer is looked at only if something follows from it.
 
         Returns:
             What the action returns.
@@ -90,14 +91,15 @@ class Driver:
         try:
             return action(self._entrance, self._clock.now())
         finally:
-            self._drain()
+            self._drain(timeless=timeless)
 
-    def feed(self, action: Callable[[SessionMachine, float], object], *, where: str) -> None:
+    def feed(self, action: Callable[[SessionMachine, float], object], *, where: str, timeless: bool = False) -> None:
         """As `step`, for shells: after the end nothing happens, and an error becomes an event instead of rising.
 
         Args:
             action: Called with the machine and the present moment.
             where: Who feeds, for `ErrorReported`.
+            timeless: As for `step`.
         """
         if self._closed:
             return
@@ -107,38 +109,45 @@ class Driver:
             logger.debug("%s fed the machine something that it refused", where, exc_info=True)
             self.publish(ErrorReported(error=error, where=where))
         finally:
-            self._drain()
+            self._drain(timeless=timeless)
 
     def next_link_command(self) -> LinkCommand | None:  # hot path: every wire message
         """What the provider is to be told next, or None. Called when the socket is writable."""
         if self._closed:
             return None
+        timeless = False
         try:
-            return self._entrance.next_link_command(now=self._clock.now())
+            command = self._entrance.next_link_command(now=self._clock.now())
+            timeless = command is None or isinstance(command, AppendAudio)
+            return command
         finally:
-            self._drain(wake=False)
+            self._drain(wake=False, timeless=timeless)
 
-    def _drain(self, *, wake: bool = True) -> None:
+    def _drain(self, *, wake: bool = True, timeless: bool = False) -> None:
         if self._draining:
             return
         self._draining = True
         machine = self._machine
+        is_quiet = timeless
         try:
             while True:
                 command = machine.next_command()
                 if command is not None:
+                    is_quiet = False
                     self._carry_out(command)
                     continue
                 event = machine.next_event()
                 if event is None:
                     break
+                is_quiet = False
                 if self._tap is not None:
                     self._tap.told(event)
                 self._tell(event)
         finally:
             self._draining = False
         if not self._closed:
-            self._arm()
+            if not is_quiet:
+                self._arm()
             if wake and machine.has_link_command:
                 self._wake_link()
 

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from realtime.chat.messages import ImageContent
-from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand
+from realtime.core.commands import AppendAudio, ConfigureSession, CreateItem, LinkCommand
 from realtime.core.events import ErrorReported
 from realtime.core.machine import SessionMachine
 from realtime.core.model_events import ExpiryAnnounced, ItemAdded, ModelEvent, ModelFault, SessionUpdated
@@ -341,7 +341,9 @@ class Link:
             )
         else:
             self._driver.feed(
-                lambda machine, now: machine.receive_command_done(command.command_id, now=now), where="link"
+                lambda machine, now: machine.receive_command_done(command.command_id, now=now),
+                where="link",
+                timeless=isinstance(command, AppendAudio),
             )
 
     async def _put(self, connection: Connection, command: LinkCommand) -> None:

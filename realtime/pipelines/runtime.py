@@ -128,7 +128,9 @@ class SessionRuntime:
             self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual"
         )
         self.video = VideoInput(
-            judge=lambda facts: self.driver.step(lambda machine, now: machine.receive_frame(facts, now=now)),
+            judge=lambda facts: self.driver.step(
+                lambda machine, now: machine.receive_frame(facts, now=now), timeless=True
+            ),
             looks_at=machine.looks_at_frame,
             report=self._report_image,
             encoder=self._encoder,

@@ -16,6 +16,7 @@ from realtime.chat.window import ContextWindow
 from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
+from realtime.core.machine import SessionMachine
 from realtime.core.settings import FrameSampling, Retention, ToolSpec
 
 WEATHER = ToolSpec(name="weather")
@@ -277,6 +278,40 @@ def test_the_same_calls_give_the_same_events_and_commands(make_rig, seed):
     assert one.rig.sent == other.rig.sent
     assert one.rig.local == other.rig.local
     assert one.rig.machine.statistics() == other.rig.machine.statistics()
+
+
+def test_sound_on_its_way_out_and_frames_bring_no_deadline_nearer(make_rig, monkeypatch):
+    """What `Driver` relies on when it does not look at its timer after them."""
+    seen_names: set[str] = set()
+
+    def watched(name: str) -> Any:
+        real = getattr(SessionMachine, name)
+
+        def call(machine: SessionMachine, *args: Any, **kwargs: Any) -> Any:
+            is_sound = name == "receive_command_done" and isinstance(
+                machine._parts.outbox._under_way.get(args[0]), do.AppendAudio
+            )
+            effects = machine._parts.effects
+            before, waiting = machine.get_deadline(), (len(effects.events), len(effects.local))
+            result = real(machine, *args, **kwargs)
+            is_timeless = {
+                "receive_frame": True,
+                "receive_command_done": is_sound,
+                "next_link_command": result is None or isinstance(result, do.AppendAudio),
+            }[name]
+            if is_timeless and (len(effects.events), len(effects.local)) == waiting:
+                seen_names.add(name)
+                after = machine.get_deadline()
+                assert after is None or (before is not None and after >= before), name
+            return result
+
+        return call
+
+    for name in ("receive_frame", "receive_command_done", "next_link_command"):
+        monkeypatch.setattr(SessionMachine, name, watched(name))
+    for seed in range(10):
+        make_call(make_rig, seed, turns=10)
+    assert len(seen_names) == 3
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from realtime.core.commands import CreateResponse, EndReply, PlayAudio, StopReply
+from realtime.core.commands import AppendAudio, CreateResponse, EndReply, PlayAudio, StopReply
 from realtime.core.events import ErrorReported, ReplyStarted, SessionEnded
 from realtime.errors import IllegalTransition, LinkLost, SessionClosed, UserError
 from realtime.pipelines.driver import Driver
@@ -171,6 +171,37 @@ async def test_the_timer_fires_at_the_deadline_and_once(driver, machine, clock):
     await clock.run(1.0)
     assert machine.handled == [105.0]
     assert clock.waiting == 0
+
+
+async def test_what_brings_no_deadline_nearer_does_not_look_at_the_timer(driver, machine, monkeypatch):
+    """Most of what passes: sound on its way out, an empty line, a frame that is dropped."""
+    looked = 0
+
+    def look() -> float | None:
+        nonlocal looked
+        looked += 1
+        return None
+
+    monkeypatch.setattr(machine, "get_deadline", look)
+    machine.link.append(AppendAudio(command_id="1", pcm=b""))
+    assert driver.next_link_command() is not None
+    assert driver.next_link_command() is None
+    driver.step(lambda m, now: m.feed("frame", now), timeless=True)
+    driver.feed(lambda m, now: m.feed("done", now), where="link", timeless=True)
+    assert looked == 0
+    machine.link.append(CreateResponse(command_id="2"))
+    assert driver.next_link_command() is not None
+    driver.step(lambda m, now: m.feed("other", now))
+    assert looked == 2
+
+
+@pytest.mark.parametrize("follows", [{"events": [ReplyStarted(reply_id="r")]}, {"commands": [play(1)]}])
+async def test_the_timer_is_looked_at_when_something_follows_after_all(driver, machine, clock, follows):
+    driver.connect(execute=nothing, wake_link=nothing)
+    machine.deadline = 105.0
+    driver.step(lambda m, now: m.feed("frame", now, **follows), timeless=True)
+    await clock.run(6.0)
+    assert machine.handled == [105.0]
 
 
 async def test_a_later_deadline_costs_no_new_timer_and_an_earlier_one_is_met(driver, machine, clock):
