@@ -27,13 +27,17 @@ const captions = new Captions(at("captions"), at("spoken"));
 const inspector = new Inspector(at);
 const setup = new Setup(at, sources, audio);
 const level = new Level();
-const playout = new Playout((position) => call.sendNow({ type: "played", ...position }), () => level.outputLatency);
+const playout = new Playout(
+  (position) => call.sendNow({ type: "played", ...position }),
+  () => level.outputLatency,
+  () => audio.paused,
+);
 const conversation = new Conversation({ at, call, captions, inspector, notices });
 const talk = new TalkKey({ at, onChange: applyMicrophone, send: (message) => call.send(message) });
 const voices = new Voices(at("voices-canvas"), () => ({ yours: showLevel(), reply: loudness(playout.level) }));
 
 let token = tokenOfAddress();
-let config = { token_required: false, model: "", ice_servers: [] };
+let config = { token_required: false, model: "" };
 let muted = false;
 let saving = 0;
 
@@ -139,11 +143,21 @@ call.addEventListener("track", ({ detail: { track, receiver } }) => {
   if (track.kind !== "audio") return;
   audio.srcObject = new MediaStream([track]);
   playout.use(receiver);
-  audio.play().catch((error) => {
-    if (error.name !== "NotAllowedError") return;
-    const action = { name: "Play the sound", act: () => { audio.play(); level.resume(); } };
-    notices.show("The browser plays no sound before you touch the page.", { about: "sound", actions: [action] });
+  play();
+});
+
+function play() {
+  level.resume();
+  audio.play().catch(({ name }) => {
+    if (name === "NotAllowedError") askToPlay("The browser plays no sound before you touch the page.");
   });
+}
+function askToPlay(words) {
+  notices.show(words, { about: "sound", owed: true, actions: [{ name: "Play the sound", act: play }] });
+}
+audio.addEventListener("playing", () => notices.clear("sound"));
+audio.addEventListener("pause", () => {
+  if (call.state === "live" && audio.srcObject?.active) askToPlay("The sound was paused; you hear nothing.");
 });
 
 call.addEventListener("sender", ({ detail }) => call.limit(detail));
@@ -200,7 +214,7 @@ at("begin").addEventListener("submit", async (event) => {
     if (!at("token-row").hidden) token = at("token").value;
     const wanted = ["microphone", "camera"].filter((source) => setup.wants(source));
     for (const source of wanted) if (!sources.track(source)) await sources.open(source);
-    const refused = ["microphone", ...wanted.filter((source) => source === "camera")].map((source) => [source, setup.wrong(source)]);
+    const refused = new Map(["microphone", ...wanted].map((source) => [source, setup.wrong(source)]));
     captions.clear();
     inspector.clear();
     conversation.reset();
@@ -225,7 +239,7 @@ async function join(identity) {
   enter();
   level.resume();
   for (const source of sources.live) await call.setTrack(source, sources.track(source));
-  call.start({ token, identity, iceServers: config.ice_servers });
+  call.start({ token, identity });
 }
 
 /** Back to the lobby; what was said stays readable behind the next beginning. */

@@ -49,10 +49,9 @@ export class Call extends EventTarget {
   }
 
   /** Begin, or go on with the call that `identity` names. */
-  start({ token = "", identity = null, iceServers = [] }) {
+  start({ token = "", identity = null }) {
     this.#token = token;
     this.#identity = identity;
-    this.#iceServers = iceServers;
     this.#attempt = 0;
     this.#lostAt = 0;
     this.#become("connecting", identity ? "Coming back" : "Connecting");
@@ -119,16 +118,13 @@ export class Call extends EventTarget {
     switch (message.type) {
       case "welcome":
         this.#identity = { call: message.call, secret: message.secret };
-        if (message.ice_servers) this.#iceServers = message.ice_servers;
+        this.#iceServers = message.ice_servers ?? [];
         this.#places = message.input?.video === false ? ["microphone"] : ["microphone", "camera", "screen"];
         this.#tell("message", message);
         this.#connect();
         break;
       case "answer":
         this.#answered(message.sdp);
-        break;
-      case "candidate":
-        if (message.candidate) this.#pc?.addIceCandidate(message.candidate).catch(() => {});
         break;
       case "sender":
         this.#tell("sender", message);
@@ -196,7 +192,7 @@ export class Call extends EventTarget {
     }
     if (pc !== this.#pc) return;
     const named = Object.fromEntries([...places].map(([source, { mid }]) => [mid, source]));
-    this.send({ type: "offer", sdp: pc.localDescription.sdp, sources: named, restart: true });
+    this.send({ type: "offer", sdp: pc.localDescription.sdp, sources: named });
     for (const message of waiting) this.send(message);
     waiting = null;
     this.#after("connect", MEDIA_MS, () => {

@@ -128,6 +128,7 @@ export class Conversation {
         this.#captions.update(event.message_id, { role: "user", text: "(not understood)", final: true });
         break;
       case "ReplyStarted":
+        this.#open.delete(UNNAMED); // this one, or one that ends before it
         this.#open.add(event.reply_id);
         this.listen();
         break;
@@ -172,14 +173,13 @@ export class Conversation {
     }
   }
 
-  #transcript({ message_id: id, role, text, final, heard, interrupted, unheard }) {
+  #transcript({ message_id: id, role, text, final }) {
     if (role !== "user" && role !== "assistant") return;
     const known = this.#captions.get(id);
-    if (known?.interrupted && !interrupted) return; // late words of a reply that was cut
+    if (known?.interrupted) return; // late words of a reply that was cut
     const facts = { role, text };
     if (role === "user") facts.final = Boolean(final);
-    else if (!known?.final) facts.heard = inLetters(heard, text) ?? known?.heard ?? 0;
-    if (interrupted) Object.assign(facts, { interrupted, unheard: unheard ?? "" });
+    else if (!known?.final) facts.heard = known?.heard ?? 0;
     this.#captions.update(id, facts);
   }
 
@@ -223,11 +223,9 @@ export class Conversation {
     for (const one of waiting.values()) this.#approval(one);
   }
 
-  #heard({ message_id: id, heard, text }) {
+  #heard({ message_id: id, heard }) {
     const line = this.#captions.get(id);
-    if (!line || line.final) return;
-    const letters = inLetters(heard, text ?? line.text);
-    if (letters !== null) this.#captions.update(id, { heard: letters });
+    if (line && !line.final) this.#captions.update(id, { heard: Math.min(heard, line.text.length) });
   }
 
   #interrupted({ reply_id: reply, heard, unheard }) {
@@ -243,7 +241,7 @@ export class Conversation {
     for (const message of snapshot.messages ?? []) {
       if (message.state === "pending" || message.summary || this.#captions.get(message.id)?.final) continue;
       const plain = { ...message, images: message.images?.length ?? 0 };
-      if (message.state !== "evicted" && (message.text || message.unheard)) this.#message(plain);
+      if (message.text || message.unheard) this.#message(plain);
     }
   }
 
@@ -287,10 +285,4 @@ export class Conversation {
       place.title = seen ? `Shown to the model ${when}: ${keepWords(seen.reason)}` : "";
     }
   }
-}
-
-/** How many letters of a text were heard, from a number or the heard words themselves; null if it is not said. */
-function inLetters(heard, text) {
-  if (typeof heard === "number") return Math.min(heard, text.length);
-  return typeof heard === "string" ? Math.min(heard.length, text.length) : null;
 }

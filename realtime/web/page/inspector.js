@@ -141,9 +141,9 @@ export class Inspector {
       ...shown
         .map((turn, index) => {
           const row = make("tr");
-          row.append(make("td", "", turn.text || String(turns.length - shown.length + index + 1)));
+          row.append(make("td", "", String(turns.length - shown.length + index + 1)));
           for (const name of ["transcript_ms", "response_ms", "first_audio_ms", "first_played_ms"]) {
-            const value = turn[name] ?? turn.latency?.[name];
+            const value = turn[name];
             row.append(make("td", name === "first_played_ms" && value > SLOW_MS ? "slow" : "", count(value ?? NaN)));
           }
           return row;
@@ -188,7 +188,7 @@ function fillMessage(element, message, index, maxTokens) {
   if (message.created_at) head.append(make("span", "", clockTime(new Date(message.created_at * 1000))));
   const state = message.kept === false ? "evicted" : message.state;
   if (state && state !== "live") {
-    const words = { pending: "still going on", evicted: "leaves next" }[state] ?? state;
+    const words = { pending: "still going on", evicted: "leaves next" }[state];
     head.append(make("span", "message-state", words));
   }
   const why = windowWords(message.why);
@@ -206,9 +206,7 @@ function fillMessage(element, message, index, maxTokens) {
   for (const call of message.tool_calls ?? []) body.append(make("p", "message-text", `${call.name}(${call.arguments ?? "…"})`));
   if (message.images?.length && message.state !== "pending") {
     const pictures = make("div", "message-pictures");
-    for (const image of message.images) {
-      const url = typeof image === "string" ? image : image.url;
-      if (!url) continue;
+    for (const { url } of message.images) {
       const picture = make("img");
       picture.alt = `What ${message.source || "was shown"} looked like, picture ${index + 1}`;
       picture.loading = "lazy";

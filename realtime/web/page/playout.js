@@ -11,16 +11,21 @@ export class Playout {
   #receiver = null;
   #send;
   #delay;
+  #silent;
   #timer = 0;
   #sentAt = -Infinity;
   #stamp = -1;
   #level = 0;
   #wasLoud = false;
 
-  /** `send` takes {rtp_timestamp, age_ms, delay_ms}; `delay` gives the output's latency in seconds. */
-  constructor(send, delay) {
+  /**
+   * `send` takes {rtp_timestamp, age_ms, delay_ms}; `delay` gives the output's latency in seconds; `silent` tells whether
+   * the page may play nothing at all: the browser's receiver goes on then, and nobody hears it.
+   */
+  constructor(send, delay, silent) {
     this.#send = send;
     this.#delay = delay;
+    this.#silent = silent;
   }
 
   /** Follow a receiver; null: none. */
@@ -40,12 +45,22 @@ export class Playout {
   async #look() {
     const receiver = this.#receiver;
     const [source] = receiver.getSynchronizationSources();
-    if (source) this.#report(source);
+    if (source && this.#silent()) this.#standStill(source);
+    else if (source) this.#report(source);
     const report = await receiver.getStats().catch(() => null);
     if (!report || receiver !== this.#receiver) return;
     for (const one of report.values()) {
       if (one.type === "inbound-rtp") this.#level = one.audioLevel ?? 0;
     }
+  }
+
+  /** Nothing is heard: the place where that began is reported again and again. */
+  #standStill({ rtpTimestamp }) {
+    const now = performance.now();
+    if (this.#stamp < 0) this.#stamp = rtpTimestamp;
+    if (now - this.#sentAt < ELSE_MS) return;
+    this.#sentAt = now;
+    this.#send({ rtp_timestamp: this.#stamp, age_ms: 0, delay_ms: 0 });
   }
 
   #report(source) {
