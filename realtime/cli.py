@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(warning, file=sys.stderr)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        from realtime.errors import RealtimeError, UserError
+        from realtime.errors import RealtimeError
     except ImportError:
         return _CANNOT  # the other distribution has overwritten ours, as the warning says
     if given[:1] and given[0] in _COMMANDS_WITH_OWN_OPTIONS:
@@ -59,8 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return call()
     except KeyboardInterrupt:
         return _INTERRUPTED
-    except UserError as error:
-        return _refuse(given[0], error)
     except (RealtimeError, OSError) as error:
         return _refuse(given[0], error)
 

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from realtime.chat.window import ContextWindow
 from realtime.core.settings import FrameSampling, TurnDetection
-from realtime.errors import LinkLost, MissingExtraError, UserError
+from realtime.errors import ArgumentError, LinkLost, MissingExtraError, UserError
 from realtime.models.base import RealtimeModel
 from realtime.models.local import LocalRealtime
 from realtime.models.resolve import resolve
@@ -32,6 +32,8 @@ __all__ = ["DEFAULT_INSTRUCTIONS", "ServeOptions", "main", "parse_options", "ser
 DEFAULT_INSTRUCTIONS = (
     "You talk with the user and see the user's camera and screen. Answer in one or two short sentences, in plain words."
 )
+
+_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,13 @@ class ServeOptions:
     """For https: other machines' browsers give no microphone to a page without it."""
     ssl_keyfile: Path | None = None
     """For https."""
+
+    def __post_init__(self) -> None:
+        """Check what the system would refuse with other words."""
+        if not 0 <= self.port <= _LAST_PORT:
+            raise ArgumentError("port", self.port, f"a number from 0 to {_LAST_PORT}")
+        if self.ssl_keyfile is not None and self.ssl_certfile is None:
+            raise ArgumentError("ssl_keyfile", str(self.ssl_keyfile), "given together with ssl_certfile")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -172,12 +181,12 @@ async def serve(options: ServeOptions) -> int:
     )
     listening = _bind(options)
     with listening:
-        await shared.load()
         server = WebServer(bot, limits=limits, ssl_certfile=options.ssl_certfile, ssl_keyfile=options.ssl_keyfile)
-        print(_greeting(options, listening.getsockname()[1], token), flush=True)  # noqa: T201
         try:
             with server.ended_by_signals(options.drain_seconds):
-                await server.serve(sockets=[listening])
+                if await server.unless_ended(shared.load()):
+                    print(_greeting(options, listening.getsockname()[1], token), flush=True)  # noqa: T201
+                    await server.serve(sockets=[listening])
         finally:
             await bot.aclose()
             await shared.aclose()

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -38,6 +39,7 @@ class WebServer(uvicorn.Server):
     ) -> None:
         """Take the application."""
         self._bot = bot
+        self._asked = asyncio.Event()
         super().__init__(
             uvicorn.Config(
                 bot,
@@ -61,6 +63,21 @@ class WebServer(uvicorn.Server):
         """Leave signals alone: `ended_by_signals` has them."""
         yield
 
+    async def unless_ended(self, work: Coroutine[Any, Any, None]) -> bool:
+        """Do something before serving; False, and it is cancelled, if a signal comes first."""
+        doing = asyncio.get_running_loop().create_task(work, name="realtime serve preparing")
+        asked = asyncio.get_running_loop().create_task(self._asked.wait(), name="realtime serve signals")
+        try:
+            await asyncio.wait([doing, asked], return_when=asyncio.FIRST_COMPLETED)
+            if not doing.done():
+                return False
+            doing.result()
+            return not self._asked.is_set()
+        finally:
+            for task in (doing, asked):
+                task.cancel()
+            await asyncio.wait([doing, asked])
+
     @contextlib.contextmanager
     def ended_by_signals(self, drain_seconds: float) -> Generator[None]:
         """Until this ends, the first SIGINT or SIGTERM drains and then ends the server; the second ends it at once.
@@ -76,6 +93,7 @@ class WebServer(uvicorn.Server):
             self.should_exit = True
 
         def ask() -> None:
+            self._asked.set()
             if draining:
                 self.should_exit = self.force_exit = True
             else:

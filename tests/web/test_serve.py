@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -15,9 +16,12 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
+from realtime import RealtimeSession
+from realtime.cli import main as run_command
 from realtime.errors import UserError
-from realtime.web import IceServer
+from realtime.web import IceServer, WebLimits, app
 from realtime.web.serve import ServeOptions, _greeting, _ice_servers, main, parse_options
+from realtime.web.server import WebServer
 
 Started = tuple[subprocess.Popen[str], str]
 SOON = {"timeout": 60}
@@ -89,6 +93,59 @@ def test_a_port_that_is_taken_is_said_in_one_line(
     assert done.returncode == 2
     assert done.stderr.startswith("realtime serve: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--port", "99999"], "port must be"),
+        (["--port", "-1"], "port must be"),
+        (["--ssl-keyfile", "k"], "ssl_certfile"),
+    ],
+)
+def test_what_the_system_would_refuse_is_said_in_one_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["serve", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("realtime serve: ")
+    assert words in said
+    assert said.count("\n") == 1
+
+
+async def test_a_signal_while_the_model_loads_ends_the_loading_and_nothing_is_served() -> None:
+    server = WebServer(app(lambda _: RealtimeSession("local")), limits=WebLimits())
+    loading, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def load() -> None:
+        loading.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with server.ended_by_signals(0.0):
+        preparing = asyncio.get_running_loop().create_task(server.unless_ended(load()))
+        await loading.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(60):
+            assert await preparing is False
+    assert cancelled.is_set()
+
+
+async def test_a_model_that_has_loaded_is_served_and_one_that_cannot_be_is_told() -> None:
+    server = WebServer(app(lambda _: RealtimeSession("local")), limits=WebLimits())
+
+    async def load() -> None:
+        pass
+
+    async def fail() -> None:
+        raise UserError("no model")
+
+    assert await server.unless_ended(load()) is True
+    with pytest.raises(UserError, match="no model"):
+        await server.unless_ended(fail())
 
 
 @pytest.mark.parametrize("arguments", [["--port", "x"], ["--nonsense"], ["--max-tokens", "many"]])
