@@ -21,6 +21,7 @@ from starlette.routing import Route
 from realtime import RealtimeSession
 from realtime.events import FrameKept, MessageCommitted
 
+pages: tuple[str, ...] = ()  # origins of your own pages, such as "https://shop.example"
 calls: set[asyncio.Task[None]] = set()
 
 
@@ -66,6 +67,8 @@ def make_app(model: str) -> Starlette:
     """The application: one route."""
 
     async def offer(request: Request) -> JSONResponse:
+        if request.headers.get("origin") not in (None, *pages):  # else any page in a browser here could call
+            return JSONResponse({"error": "pages of this origin may not call"}, 403)
         given = await request.json()
         answered: asyncio.Future[RTCSessionDescription] = asyncio.get_running_loop().create_future()
         task = asyncio.create_task(hold(model, RTCSessionDescription(given["sdp"], given["type"]), answered))

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -182,6 +183,9 @@ def test_own_signalling_holds_a_spoken_call(llm_url: str, speech: Callable[[str]
     picture = tmp_path / "sign.png"
     _draw_sign().save(picture)
     with _serve("own_signalling.py", "--model", llm_url) as (url, process):
+        foreign = urllib.request.Request(f"{url}/offer", b"{}", {"Origin": "https://evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(foreign, timeout=60)
         assert asyncio.run(_ask(f"{url}/offer", speech("What does the sign say?"), picture))
         _says(process, "^saw: camera")
         _says(process, "^user: What does the sign")
