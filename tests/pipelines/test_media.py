@@ -99,10 +99,12 @@ async def test_who_reads_a_track_itself_is_served_on_when_the_session_that_recei
 ) -> None:
     """Its jobs are the track's: they are neither cancelled nor without an answer, and leave no thread behind."""
     asked: list[Any] = []
-    monkeypatch.setattr(
-        "realtime.pipelines.media.attach_peer",
-        lambda *_, run, **__: asked.append(run) or SimpleNamespace(detach=lambda: None),
-    )
+
+    def attach(*_: Any, run: Any, **__: Any) -> Any:
+        asked.append(run)
+        return SimpleNamespace(detach=lambda: None)
+
+    monkeypatch.setattr("realtime.pipelines.media.attach_peer", attach)
     call = Call()
     call.media.attach(SimpleNamespace(), None)
     [run] = asked
