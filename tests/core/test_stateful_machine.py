@@ -291,6 +291,7 @@ class MachineBesideModel(RuleBasedStateMachine):
             self.rig.end_reply(running.response, None, status="cancelled")
         elif len(self.rig.sent_of(do.CreateResponse)) > self.asked:
             self.is_unwanted = True
+        self.rig.pull()  # what is asked for from now on is asked for before the next reply begins
 
     # -- the line -------------------------------------------------------------------------------------------------------
 
