@@ -45,7 +45,15 @@ def test_every_block_of_the_page_is_run_and_shows_a_test() -> None:
 
 
 def test_the_kit_is_on_the_page() -> None:
-    names = ("ScriptedModel", "ManualClock", "FakeTrack", "SyntheticPeer", "replay", "check_wire_format", "check_transport")
+    names = (
+        "ScriptedModel",
+        "ManualClock",
+        "FakeTrack",
+        "SyntheticPeer",
+        "replay",
+        "check_wire_format",
+        "check_transport",
+    )
     for name in (*names, "Expect", "Reply", "Drop", "Close", "Show", "Say", "Turn", "Pause", "MemoryPair"):
         assert name in realtime.testing.__all__
         assert name in PAGE
