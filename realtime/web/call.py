@@ -12,7 +12,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from realtime.core.events import (
     MessageCommitted,
@@ -33,11 +33,12 @@ from realtime.web.guard import is_same
 from realtime.web.history import History
 from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
+from realtime.web.listener import Listener
 from realtime.web.options import CallRequest, WebLimits
 from realtime.web.peer import Peer
 from realtime.web.sender_hints import SenderHints
 
-__all__ = ["Call", "Listener"]
+__all__ = ["Call"]
 
 _BEGIN_SECONDS = 90.0
 """How long a session may take to begin: a local model may have to be loaded first."""
@@ -47,18 +48,6 @@ _LOOK_SECONDS = 0.5
 _HEARD_SECONDS = 0.2
 
 logger = logging.getLogger(__name__)
-
-
-class Listener(Protocol):
-    """Who is told what happens in a call: a signalling websocket."""
-
-    def tell(self, message: Mapping[str, Any]) -> None:
-        """Send a message soon; never waits."""
-        ...
-
-    def leave(self) -> None:
-        """Say what is left to be said, and go: the call goes on without this listener, or not at all."""
-        ...
 
 
 class Call:
