@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Controls"]
 
 _RATE_SECONDS = 10
+_SIZE_OF_ONE = 4_096
+"""A longer message counts as several: reading it takes as long."""
 _EXCESS_SECONDS = 60
 """Of messages beyond the rate, at the rate once more, before they are a flood."""
 
@@ -48,10 +50,10 @@ class Controls:
             "download": self._download,
         }
 
-    def admit(self) -> bool:
-        """Count a message, before anything of it is read; False if there are too many, which is told once."""
+    def admit(self, size: int) -> bool:
+        """Count a message of so many characters, before anything of it is read; False if there are too many, which is told once."""
         now = self._clock.now()
-        if self._bucket.take(now):
+        if self._bucket.take(now, 1 + size // _SIZE_OF_ONE):
             self.is_flooded = self._told_rate = False
             return True
         self.is_flooded = not self._excess.take(now)

@@ -35,13 +35,14 @@ class Bucket:
         self._level = self._capacity
         self._at = now
 
-    def take(self, now: float) -> bool:
-        """Take one; False if there is none."""
+    def take(self, now: float, cost: float = 1.0) -> bool:
+        """Take one, or one that costs as much as several (never more than the bucket holds); False if there is not enough."""
+        cost = min(cost, self._capacity)
         self._level = min(self._capacity, self._level + (now - self._at) * self._rate)
         self._at = now
-        if self._level < 1:
+        if self._level < cost:
             return False
-        self._level -= 1
+        self._level -= cost
         return True
 
 

@@ -59,7 +59,7 @@ class WebLimits:
     max_addresses: int = 4_096
     """Addresses that are counted; beyond, the one that was seen longest ago is forgotten."""
     messages_per_second: int = 50
-    """Signalling and data channel messages of one call, on average over ten seconds."""
+    """Signalling and data channel messages of one call, on average over ten seconds; one longer than 4,096 characters counts as several."""
     connect_seconds: float = 15.0
     """How long a peer connection may take from its offer until it is connected."""
     media_seconds: float = 10.0

@@ -58,7 +58,7 @@ class Peer:
         clock: Clock,
         on_connected: Callable[[Peer], None],
         on_lost: Callable[[Peer, RefusalCode, str], None],
-        admit: Callable[[], bool],
+        admit: Callable[[int], bool],
         on_message: Callable[[dict[str, Any]], None],
         on_channel: Callable[[], None],
         on_silent: Callable[[RefusalCode, str], None],
@@ -73,7 +73,7 @@ class Peer:
             clock: For the deadlines.
             on_connected: Called once media can flow.
             on_lost: Called once, with the reason, if the peer has gone or never came.
-            admit: Says whether one more message of the data channel may come; asked before it is read.
+            admit: Says whether one more message of the data channel, of so many characters, may come; asked before it is read.
             on_message: Called with each message of the data channel.
             on_channel: Called when the data channel is open.
             on_silent: Called once if the peer is connected and has sent none of its tracks.
@@ -186,7 +186,7 @@ class Peer:
         if self._over or not isinstance(data, str) or len(data) > self._limits.max_message_bytes:
             return
         try:
-            if not self._admit():
+            if not self._admit(len(data)):
                 return
             message: object = json.loads(data)
             if isinstance(message, dict):

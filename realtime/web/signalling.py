@@ -112,7 +112,7 @@ class _Connection:
                 return
             controls = (await self._greet(self._parse(hello))).controls
             while (text := await self._receive()) is not None:
-                if controls.admit():
+                if controls.admit(len(text)):
                     if not await self._take(self._parse(text)):
                         return
                 elif controls.is_flooded:

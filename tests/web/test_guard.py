@@ -135,6 +135,13 @@ def test_the_table_of_addresses_is_bounded():
         guard.check_rate("c")
 
 
+def test_what_costs_more_takes_more_and_never_more_than_there_can_be():
+    bucket = Bucket(2.0, 2.0, 0.0)
+    assert [bucket.take(0.0, 3) for _ in range(2)] == [True, False]
+    assert bucket.take(100.0, 1_000)
+    assert not bucket.take(100.0)
+
+
 def test_a_bucket_fills_again_up_to_its_size():
     bucket = Bucket(2.0, 2.0, 0.0)
     assert [bucket.take(0.0) for _ in range(5)] == [True, True, True, True, False]

@@ -366,6 +366,14 @@ async def test_too_many_messages_are_left_out_and_that_is_told_once(serve, call)
     assert len([each for each in caller.messages if each["type"] == "error"]) == 1
 
 
+async def test_long_messages_count_as_several(serve, call):
+    served = await serve(limits=WebLimits(messages_per_second=1), clock=ManualClock())
+    caller = await call(served)
+    for _ in range(3):
+        await caller.send(type="muted", on=True, more="x" * 20_000)
+    await caller.receive("error", code="rate")
+
+
 async def test_a_flood_ends_the_connection_and_what_is_left_out_is_not_even_read(serve, call):
     served = await serve(limits=WebLimits(messages_per_second=1), clock=ManualClock())
     caller = await call(served)
