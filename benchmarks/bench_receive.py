@@ -346,8 +346,8 @@ class _Looking:
     def _judge(self, facts: FrameFacts) -> FrameVerdict:
         return self._sampler.receive(facts, now=facts.captured_at)
 
-    def _report(self, *, source: str, frame_id: int, image: Any, error: BaseException | None = None) -> None:
-        del source, frame_id, error
+    def _report(self, *, image: Any, **others: Any) -> None:
+        del others
         self._owner.pictures += image is not None
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
