@@ -13,7 +13,7 @@ from realtime.events import FrameKept, SessionEvent
 from realtime.pipelines.clock import SystemClock
 from realtime.testing import FakeTrack, openai_script
 from realtime.testing.loopback import connect, make_peer
-from realtime.tracks import aiortc_internals
+from realtime.tracks.aiortc_internals import receiver
 
 
 class Caller:
@@ -77,7 +77,7 @@ async def test_it_can_be_turned_off(obliging, caller, how):
 
 
 async def test_with_an_aiortc_that_is_not_known_the_call_is_the_same(obliging, caller, monkeypatch):
-    monkeypatch.setattr(aiortc_internals, "unsupported", lambda: "everything is another way now")
+    monkeypatch.setattr(receiver, "unsupported", lambda: "everything is another way now")
     model = obliging()
     async with RealtimeSession(model, sampling=FrameSampling(fps_idle=2, min_change=0)) as session:
         events = aiter(session)

@@ -20,7 +20,7 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.rtcrtpsender import RTCRtpSender
 
 from realtime.testing.loopback import connect, make_peer
-from realtime.tracks import aiortc_internals
+from realtime.tracks.aiortc_internals import receiver
 from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import attach_peer
 from realtime.tracks.picture_decoder import UndecodedFrame
@@ -307,7 +307,7 @@ async def test_what_was_lost_is_asked_for_and_sent_again(call, codec):
 
 async def test_without_the_short_way_all_is_the_same(call, monkeypatch):
     """An aiortc whose transport differs: packets come by its own way."""
-    monkeypatch.setattr(aiortc_internals, "_short_way", lambda _: None)
+    monkeypatch.setattr(receiver, "short_way", lambda _: None)
     intake = await call.open(Voice())
     call.read(intake, lambda intake: intake.listen(RATE, call.hear))
     await call.until(lambda: len(call.heard) > RATE)
