@@ -157,8 +157,9 @@ class SessionMachine(MachineActs):
         if self._is_closed or not self._parts.capabilities.supports_audio_input:
             return
         self._parts.effects.now = now
-        self._parts.input_audio.push(pcm)
-        self._parts.missing_audio.heard(len(pcm) // 2, now=now)
+        told = self._parts.missing_audio.heard(pcm, now=now)
+        if told:
+            self._parts.input_audio.push(told)
         self._parts.memory.bound()
 
     def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame

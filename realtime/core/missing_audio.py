@@ -1,8 +1,9 @@
 """Silence where the user's sound stops coming while it is listened to.
 
 Owns: until when the sound that came lasts, and how much silence stands in for it since: never more than time has passed,
-since a dropped connection is told again by time. Driven by `SessionMachine`, in its audio and by its timer. Never judges
-whether somebody speaks.
+since a dropped connection is told again by time; and that no silence is told twice: what comes again after an outage brings
+the silence of the time between, by its time stamps (behaviour.md A3), and that goes for as much as stood in for it. Driven
+by `SessionMachine`, in its audio and by its timer. Never judges whether somebody speaks.
 
 A provider that decides by silence when a turn is over has to hear silence. A microphone that is muted at its source, a
 player at the end of its file or a track that was removed sends none: the turn would stay open for as long as the call lasts,
@@ -24,6 +25,10 @@ _MOST_SECONDS = 12.0
 """No provider waits longer for more words."""
 _MOST_UNTOLD_SECONDS = 2.0
 """The same where the provider does not say whether it hears speech."""
+_BACKLOG_SECONDS = 1.0
+"""What an outage held back comes within this much of its end; later silence is the user's."""
+_RUN_SECONDS = 0.005
+"""Shorter runs of samples of nothing are part of a sound."""
 
 
 class MissingAudio:
@@ -45,12 +50,49 @@ class MissingAudio:
         """Our own ears hear the user speak (models that report no speech)."""
         self._lasts_until: float | None = None
         self._made_seconds = 0.0
+        self._repeatable = 0
+        """Samples of silence that stood in and that the sound may bring once more."""
+        self._told_until = 0.0
+        """Up to which moment the provider was told everything, silence that stood in included."""
+        self._came_at: float | None = None
+        """When sound came again, after silence had stood in for it."""
 
-    def heard(self, samples: int, *, now: float) -> None:  # hot path: 25–50 times a second
-        """So much sound came. It lasts as long as it is: what comes at once is not missed before it is over."""
+    def heard(self, pcm: bytes, *, now: float) -> bytes:  # hot path: 25–50 times a second
+        """Sound came. It lasts as long as it is: what comes at once is not missed before it is over.
+
+        Returns:
+            It, without the silence that was told already.
+        """
+        if self._repeatable:
+            pcm = self._without_repeated(pcm, now=now)
         begins_at = now if self._lasts_until is None else max(now, self._lasts_until)
-        self._lasts_until = begins_at + samples / self._input.rate_hz
+        self._lasts_until = begins_at + len(pcm) / 2 / self._input.rate_hz
         self._made_seconds = 0.0
+        return pcm
+
+    def _without_repeated(self, pcm: bytes, *, now: float) -> bytes:
+        """Sound after an outage: silence leaves it for as much as more is told than time has passed."""
+        if self._came_at is None:
+            self._came_at = now
+        if now - self._came_at > _BACKLOG_SECONDS:
+            self._repeatable = 0
+            return pcm
+        rate_hz = self._input.rate_hz
+        ahead = round((self._told_until - now) * rate_hz) + len(pcm) // 2
+        most = min(self._repeatable, ahead)
+        shortest = round(_RUN_SECONDS * rate_hz)
+        kept = pcm
+        if most >= shortest:
+            leading = _silent_samples(kept, kept.lstrip(b"\0"))
+            if leading >= shortest:
+                kept = kept[2 * min(leading, most) :]
+                most -= min(leading, most)
+            trailing = _silent_samples(kept, kept.rstrip(b"\0"))
+            if most >= trailing >= shortest:
+                kept = kept[: len(kept) - 2 * trailing]
+        self._repeatable -= (len(pcm) - len(kept)) // 2
+        self._told_until += len(kept) / 2 / rate_hz
+        return kept
 
     @property
     def due_at(self) -> float | None:
@@ -67,8 +109,14 @@ class MissingAudio:
     def make(self, *, now: float) -> None:
         """Put in the silence that is due."""
         while (due_at := self.due_at) is not None and due_at <= now:
-            self._input.push(bytes(round(_STEP_SECONDS * self._input.rate_hz) * 2))
+            assert self._lasts_until is not None
+            if not self._made_seconds:
+                self._repeatable, self._told_until, self._came_at = 0, self._lasts_until, None
+            samples = round(_STEP_SECONDS * self._input.rate_hz)
+            self._input.push(bytes(samples * 2))
             self._made_seconds += _STEP_SECONDS
+            self._repeatable += samples
+            self._told_until += _STEP_SECONDS
 
     @property
     def breaks_off_at(self) -> float | None:
@@ -82,3 +130,8 @@ class MissingAudio:
             return None
         self.is_voice_heard = False
         return self._lasts_until
+
+
+def _silent_samples(pcm: bytes, stripped: bytes) -> int:
+    """How many whole samples of nothing were stripped off one end."""
+    return (len(pcm) - len(stripped)) // 2

@@ -61,6 +61,65 @@ def test_sound_that_comes_again_takes_its_place(make_rig):
     assert silence_ms(rig) == 0
 
 
+def sent_ms(rig):
+    """How much sound of any kind was sent since the last look."""
+    return sum(len(command.pcm) for command in rig.pull() if isinstance(command, do.AppendAudio)) // 48
+
+
+@pytest.mark.parametrize("pieces", [[2_200], [40] * 55, [1_100, 1_100]])
+def test_silence_that_stood_in_is_not_told_again(make_rig, pieces):
+    """A3: an outage is as long in the model's ears as it was; the time stamps bring its silence with the next packets."""
+    rig = make_rig()
+    speak(rig)
+    rig.wait(2.5)  # 0.1 s of it is the sound itself
+    stood_in = silence_ms(rig)
+    assert 1_000 < stood_in < 2_000
+    rig.machine.receive_audio(
+        b"\x01\x00" * 120 + bytes(48 * 200 - 240), now=rig.now
+    )  # a resampler's tail, and the rest
+    for piece_ms in pieces:
+        rig.machine.receive_audio(bytes(48 * piece_ms), now=rig.now)
+    rig.machine.receive_audio(TONE, now=rig.now)
+    assert sent_ms(rig) + stood_in == pytest.approx(2_400 + 100, abs=1)
+
+
+def test_sound_that_an_outage_held_back_is_told_whole(make_rig):
+    """L2: only silence is told already; what was said meanwhile was not."""
+    rig = make_rig()
+    speak(rig)
+    rig.wait(2.5)
+    silence_ms(rig)
+    for _ in range(24):
+        rig.machine.receive_audio(TONE, now=rig.now)
+    assert sent_ms(rig) == 2_400
+
+
+def test_a_pause_after_an_outage_that_brought_nothing_is_told(make_rig):
+    """A sender that leaves the time out, or a new one, is heard as it comes: nothing of it was told."""
+    rig = make_rig()
+    speak(rig)
+    rig.wait(2.5)
+    silence_ms(rig)
+    for _ in range(10):
+        rig.machine.receive_audio(bytes(4_800), now=rig.now)
+        rig.wait(0.1)
+    assert sent_ms(rig) == 1_000
+
+
+def test_what_comes_at_once_long_after_an_outage_is_told(make_rig):
+    rig = make_rig()
+    speak(rig)
+    rig.wait(2.5)
+    silence_ms(rig)
+    rig.machine.receive_audio(TONE, now=rig.now)
+    for _ in range(12):
+        rig.wait(0.1)
+        rig.machine.receive_audio(TONE, now=rig.now)
+    sent_ms(rig)
+    rig.machine.receive_audio(bytes(48_000 * 3), now=rig.now)
+    assert sent_ms(rig) == 3_000
+
+
 def test_a_provider_that_ends_no_turn_is_not_sent_silence_for_ever(make_rig):
     rig = make_rig()
     speak(rig)
