@@ -1,83 +1,24 @@
 """Opus to PCM16, straight at the rate that is wanted, and what stands in for a packet that was lost.
 
-Owns: `OpusDecoder` and the search for libopus. Driven by the audio pipeline of a peer connection, on the loop: 20–40 µs a
-packet. The library is the one that PyAV's wheels bring along, else the system's; PyAV's own interface to it always gives
-48 kHz stereo, and neither conceals nor reads the copies of lost speech that packets may carry (in-band FEC). It starts no
-thread and looks at no clock.
+Owns: `OpusDecoder`. Driven by the audio pipeline of a peer connection, on the loop: 20–40 µs a packet. libopus is called as it
+is: PyAV's own interface to it always gives 48 kHz stereo, and neither conceals nor reads the copies of lost speech that packets
+may carry (in-band FEC). It starts no thread and looks at no clock.
 """
 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import weakref
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final
 
-import av
+from realtime.errors import ArgumentError
+from realtime.media.opus_library import OPUS_RATES, OpusError, find_opus
 
-from realtime.errors import ArgumentError, RealtimeError
-
-__all__ = ["OPUS_RATES", "OpusDecoder", "OpusError", "find_opus"]
-
-OPUS_RATES: Final = (8_000, 12_000, 16_000, 24_000, 48_000)
-"""What libopus decodes to."""
+__all__ = ["OpusDecoder"]
 
 _MAX_SECONDS = 0.120
 """The longest packet, and the longest that one call conceals."""
 _STEP_HZ = 400
 """Concealment comes in steps of 2.5 ms."""
-
-
-class OpusError(RealtimeError):
-    """A packet that is no Opus."""
-
-
-def find_opus() -> Any | None:
-    """The library, its functions declared; None if this machine has none that can be used."""
-    return _LIBRARY
-
-
-def _load() -> Any | None:
-    for candidate in _candidates():
-        try:
-            library = ctypes.CDLL(candidate)
-            _declare(library)
-        except (OSError, AttributeError):  # not there, not for this machine, or another library of that name
-            continue
-        return library
-    return None
-
-
-def _candidates() -> Iterator[str]:
-    """Paths to try: beside PyAV (Linux and Windows wheels: av.libs; macOS: av/.dylibs), then the system's."""
-    package = Path(av.__file__).parent
-    for folder in (package.parent / "av.libs", package / ".dylibs"):
-        yield from map(str, sorted(folder.glob("libopus*")))
-    system = ctypes.util.find_library("opus")
-    if system:
-        yield system
-
-
-def _declare(library: Any) -> None:
-    library.opus_decoder_create.argtypes = [ctypes.c_int32, ctypes.c_int, ctypes.POINTER(ctypes.c_int)]
-    library.opus_decoder_create.restype = ctypes.c_void_p
-    library.opus_decoder_destroy.argtypes = [ctypes.c_void_p]
-    library.opus_decoder_destroy.restype = None
-    library.opus_decode.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_char_p,
-        ctypes.c_int32,
-        ctypes.c_void_p,
-        ctypes.c_int,
-        ctypes.c_int,
-    ]
-    library.opus_decode.restype = ctypes.c_int
-
-
-_LIBRARY = _load()
-"""Found when this module is loaded: looking through folders has no place on a running loop."""
 
 
 class OpusDecoder:

@@ -13,7 +13,8 @@ import numpy as np
 
 from realtime.media import g711
 from realtime.media.concealment import Concealer
-from realtime.media.opus_decoder import OPUS_RATES, OpusDecoder, find_opus
+from realtime.media.opus_decoder import OpusDecoder
+from realtime.media.opus_library import OPUS_RATES, find_opus
 
 __all__ = ["VOICE_CODECS", "VoiceDecoder", "make_voice_decoder"]
 

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from realtime.errors import ArgumentError
+from realtime.media import opus_encoder
 from realtime.media.opus_encoder import OPUS_INPUT_RATES, OpusEncoder
+from realtime.media.opus_library import OpusError
 
 DELAY = 120
 """What the low-delay mode looks ahead, in samples at 48 kHz."""
@@ -85,3 +87,67 @@ def test_how_long_silence_lasted_changes_nothing_of_what_follows():
 def test_a_rate_that_opus_does_not_know_is_refused(rate):
     with pytest.raises(ArgumentError, match="rate_hz must be one of 8000, 12000, 16000, 24000, 48000 Hz"):
         OpusEncoder(rate)
+
+
+@pytest.fixture
+def without_libopus(monkeypatch):
+    monkeypatch.setattr(opus_encoder, "find_opus", lambda: None)
+
+
+@pytest.mark.parametrize("rate", OPUS_INPUT_RATES)
+@pytest.mark.usefixtures("without_libopus")
+def test_without_libopus_pyav_encodes(rate):
+    encoder = OpusEncoder(rate)
+    assert len(encoder.silence) == 3
+    heard = decode([*encode(encoder, voice(rate, 0.2)), encoder.encode(b""), encoder.encode(b"")])
+    wanted = voice(48_000, 0.2).astype(float)
+    noise = heard[DELAY : DELAY + len(wanted)] - wanted
+    assert 10 * np.log10(np.mean(wanted**2) / np.mean(noise**2)) > 10
+
+
+@pytest.mark.parametrize("rate", OPUS_INPUT_RATES)
+def test_libopus_is_set_as_pyav_sets_it(rate, monkeypatch):
+    """Byte by byte: the measured settings are those that are used, and nobody hears which of the two encodes."""
+    ours = OpusEncoder(rate)
+    monkeypatch.setattr(opus_encoder, "find_opus", lambda: None)
+    theirs = OpusEncoder(rate)
+    assert ours.silence == theirs.silence
+    speech = voice(rate, 1.0)
+    assert encode(ours, speech) == encode(theirs, speech)
+
+
+def test_an_encoder_that_nobody_holds_any_more_is_freed(monkeypatch):
+    library, freed = opus_encoder.find_opus(), []
+
+    class Watched:
+        opus_encoder_create = library.opus_encoder_create
+        opus_encoder_ctl = library.opus_encoder_ctl
+        opus_encode = library.opus_encode
+
+        @staticmethod
+        def opus_encoder_destroy(state):
+            freed.append(state)
+            library.opus_encoder_destroy(state)
+
+    monkeypatch.setattr(opus_encoder, "find_opus", Watched)
+    encoder = OpusEncoder(24_000)
+    encoder.encode(b"")
+    del encoder
+    assert len(freed) == 1
+
+
+def test_libopus_that_cannot_is_an_error_and_no_packet(monkeypatch):
+    library = opus_encoder.find_opus()
+
+    class Failing:
+        opus_encoder_create = library.opus_encoder_create
+        opus_encoder_ctl = library.opus_encoder_ctl
+        opus_encoder_destroy = library.opus_encoder_destroy
+        opus_encode = staticmethod(lambda *_: -3)
+
+    monkeypatch.setattr(opus_encoder, "find_opus", Failing)
+    with pytest.raises(OpusError, match="-3"):
+        OpusEncoder(24_000)
+    Failing.opus_encoder_create = staticmethod(lambda *_: None)
+    with pytest.raises(OpusError, match="no encoder"):
+        OpusEncoder(24_000)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from realtime.errors import ArgumentError
-from realtime.media import opus_decoder, voice
+from realtime.media import voice
 from realtime.media.concealment import Concealer
-from realtime.media.opus_decoder import OPUS_RATES, OpusDecoder, OpusError
+from realtime.media.opus_decoder import OpusDecoder
+from realtime.media.opus_library import OPUS_RATES, OpusError, find_opus
 from realtime.media.voice import VOICE_CODECS, make_voice_decoder
 
 
@@ -42,7 +43,7 @@ OPUS = _encode("libopus", _tone(1.0, 48_000), 48_000)
 
 def test_the_wheels_that_are_installed_bring_libopus():
     """Without it everything works, for more: that is worth a failing test."""
-    assert opus_decoder.find_opus() is not None
+    assert find_opus() is not None
 
 
 @pytest.mark.parametrize("rate", OPUS_RATES)
