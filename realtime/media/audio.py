@@ -1,12 +1,14 @@
 """Audio of any shape to what a model takes: PCM16, mono, one rate, no holes in time.
 
 Owns: `AudioConverter` (decoded av frames) and `PcmConverter` (raw PCM16), one per stream and stateful. Driven by the
-audio pipeline, on the loop: tens of microseconds per 20 ms. Never starts a thread (av.AudioResampler would), never looks at
-a clock: positions come from sample counts and pts (behaviour.md A3).
+audio pipeline, on the loop: tens of microseconds per 20 ms. Never starts a thread (av.AudioResampler would), never takes a
+position from a clock: they come from sample counts and pts (behaviour.md A3). Only how much silence may be made at all goes
+by one, where one is given: a sender whose time stamps outrun it is not followed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import av
@@ -25,6 +27,8 @@ _LOWEST, _HIGHEST = np.float32(-32768.0), np.float32(32767.0)
 _LOUDEST = 131_072.0
 """12 dB above full scale: what is louder might overflow in a resampler before it is clipped."""
 _LONGEST_GAP_SECONDS = 3600
+_SLACK_SECONDS = 1.0
+"""No more silence is made than time has passed since the last frame, and this much."""
 _EDGE_SAMPLES = 2_048
 """After so much silence no resampler remembers the sound before it."""
 
@@ -52,16 +56,30 @@ class AudioConverter:
         samples_out: How many samples have come out so far.
         filled_samples: How many samples of silence were put into holes so far, at the rate of the frames they stood in.
         late_samples: How many samples were left out because their place had been filled already, at their own rate.
+        skipped_samples: How much silence was not put into holes because so much time had not passed, at the frames' rate.
     """
 
-    __slots__ = ("_resampler", "_timeline", "filled_samples", "late_samples", "rate_hz", "samples_out")
+    __slots__ = (
+        "_allowance",
+        "_came_at",
+        "_now",
+        "_resampler",
+        "_timeline",
+        "filled_samples",
+        "late_samples",
+        "rate_hz",
+        "samples_out",
+        "skipped_samples",
+    )
 
-    def __init__(self, rate_hz: int, *, max_gap_seconds: float = 60.0) -> None:
+    def __init__(self, rate_hz: int, *, max_gap_seconds: float = 60.0, now: Callable[[], float] | None = None) -> None:
         """Prepare for one stream.
 
         Args:
             rate_hz: Samples a second of what comes out, 1000–768000.
             max_gap_seconds: The longest hole that is filled with silence; 0: none is.
+            now: Tells monotonic seconds: no more silence is made than time has passed since the last frame, and a second
+                more. None: the frames' pts are believed (a file).
 
         Raises:
             ArgumentError: A number is out of range.
@@ -72,6 +90,10 @@ class AudioConverter:
         self.samples_out = 0
         self.filled_samples = 0
         self.late_samples = 0
+        self.skipped_samples = 0
+        self._now = now
+        self._allowance = _SLACK_SECONDS
+        self._came_at = 0.0 if now is None else now()
 
     @property
     def position_ms(self) -> int:
@@ -91,6 +113,8 @@ class AudioConverter:
         rate_hz = check_rate("frame.sample_rate", frame.sample_rate)
         gap, skip = self._timeline.place(frame.time, len(samples), rate_hz)
         data = self._drain_if_changed(rate_hz)
+        if self._now is not None:
+            gap = self._allowed(gap, rate_hz, now=self._now())
         if gap:
             self.filled_samples += gap
             data += self._silence(gap)
@@ -109,6 +133,17 @@ class AudioConverter:
         data = b"" if held is None else _to_pcm16(held.flush())
         self.samples_out += len(data) // 2
         return data
+
+    def _allowed(self, gap: int, rate_hz: int, *, now: float) -> int:
+        """How many of `gap` samples of silence may be made; what was not used is not kept for long."""
+        self._allowance = min(self._allowance, _SLACK_SECONDS) + now - self._came_at
+        self._came_at = now
+        if not gap:
+            return 0
+        allowed = min(gap, int(self._allowance * rate_hz))
+        self._allowance -= allowed / rate_hz
+        self.skipped_samples += gap - allowed
+        return allowed
 
     def _drain_if_changed(self, rate_hz: int) -> bytes:
         """Make the resampler for `rate_hz`; gives what the one before it still held."""

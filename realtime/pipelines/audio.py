@@ -1,8 +1,8 @@
 """From audio tracks to the model's input stream.
 
 Owns: one converter per audio source, the mix of several sources, and the size of the chunks. Driven by track readers,
-frame by frame; gives PCM16 mono at the model's rate to the machine. It never decides who speaks, and never looks at a
-clock: positions are pts and sample counts (behaviour.md A1–A3).
+frame by frame; gives PCM16 mono at the model's rate to the machine. It never decides who speaks, and never takes a position
+from a clock: they are pts and sample counts (behaviour.md A1–A3).
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ MAX_GAP_SECONDS = 5.0
 class AudioInput:
     """All audio sources of a session, as one stream."""
 
-    def __init__(self, rate_hz: int, deliver: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, rate_hz: int, deliver: Callable[[bytes], None], *, now: Callable[[], float] | None = None
+    ) -> None:
         """Start without sources.
 
         Args:
             rate_hz: The model's input rate.
             deliver: Takes each chunk of PCM16 mono, whole samples.
+            now: Tells monotonic seconds, so that no source makes more silence than time passes (`AudioConverter`).
         """
         self._rate_hz = rate_hz
+        self._now = now
         self._deliver = deliver
         self._mixer = Mixer(rate_hz)
         self._converters: dict[str, AudioConverter] = {}
@@ -49,7 +53,7 @@ class AudioInput:
 
     def add(self, source: str) -> None:
         """Take a source in."""
-        self._converters[source] = AudioConverter(self._rate_hz, max_gap_seconds=MAX_GAP_SECONDS)
+        self._converters[source] = AudioConverter(self._rate_hz, max_gap_seconds=MAX_GAP_SECONDS, now=self._now)
         self._mixer.add(source)
 
     def remove(self, source: str) -> None:

@@ -123,7 +123,7 @@ class SessionRuntime:
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
         self.takeover = Takeover(model, driver=self.driver, link=self.link, encoder=self._encoder, spawn=self.spawn)
         self.player = ReplyPlayer(capabilities.output_rate_hz, self._report_played, clock)
-        self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio)
+        self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio, now=clock.now)
         self._voice = VoiceWatch(
             self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual"
         )

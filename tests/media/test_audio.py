@@ -272,6 +272,30 @@ def test_holes_may_be_left_as_they_are():
     assert len(played(converter, [0, 9600])) == 2 * 960
 
 
+@pytest.mark.parametrize(("passed", "silence"), [(0.0, 1.0), (0.5, 1.5), (3.0, 4.0), (30.0, 5.0)])
+@pytest.mark.parametrize("target", [48_000, 24_000])
+def test_no_more_silence_is_made_than_time_has_passed(passed, silence, target):
+    """A3: a sender whose time stamps outrun the clock is not followed, but for a second."""
+    now = [100.0]
+    converter = AudioConverter(target, now=lambda: now[0])
+    wave = constant(100)
+    data = converter.convert(make_frame(wave, pts=0))
+    now[0] += passed
+    data += converter.convert(make_frame(wave, pts=960 + 48_000 * 5)) + converter.flush()
+    assert len(data) // 2 == pytest.approx((0.04 + silence) * target, abs=2)
+    assert converter.filled_samples == silence * 48_000
+    assert converter.skipped_samples == 48_000 * 5 - converter.filled_samples
+
+
+def test_hours_of_silence_cannot_be_made_in_minutes():
+    now = [0.0]
+    converter = AudioConverter(16_000, now=lambda: now[0])
+    for step in range(100):
+        converter.convert(make_frame(constant(100), pts=step * 48_000 * 5))
+        now[0] += 0.02
+    assert converter.filled_samples <= 48_000 * 3
+
+
 @pytest.mark.parametrize("seconds", [-1, 3601, "60", None, True, float("nan")])
 def test_a_longest_hole_that_cannot_be_is_refused(seconds):
     with pytest.raises(ArgumentError, match="max_gap_seconds must be a number of 0 to 3600"):

@@ -106,3 +106,16 @@ def test_removing_one_lets_the_other_go_on(audio, out):
     for number in range(50):
         audio.receive("mic", frame(number))
     assert out.ms >= 975
+
+
+def test_a_source_makes_no_more_silence_than_time_passes(out):
+    """A3: by the session's clock; a jump of the time stamps alone is no pause."""
+    now = [0.0]
+    audio = AudioInput(RATE, out.append, now=lambda: now[0])
+    audio.add("mic")
+    audio.receive("mic", frame(0))
+    audio.receive("mic", frame(200))
+    now[0] += 3.0
+    audio.receive("mic", frame(400))
+    audio.remove("mic")
+    assert out.ms == pytest.approx(60 + 1_000 + 3_000, abs=2)
