@@ -321,7 +321,8 @@ class RealtimeSession(SessionActs):
         taking = self._voiced(replace(agent, model=model))
         specs = tuple(tool.spec for tool in tools.values())
         abilities = (model or self._model).capabilities
-        check_abilities(abilities, replace(self._settings, tools=specs))
+        window = self._settings.window.priced(abilities.image_price)  # refuses a rule that there is not
+        check_abilities(abilities, replace(self._settings, tools=specs, window=window))
         if runtime.takeover.is_change(taking):
             check_takeover(abilities, self._context.messages())
         async with runtime.takeover.prepared(taking, specs):

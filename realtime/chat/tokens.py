@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
@@ -75,6 +75,8 @@ class _PricedImages:
 
     images: ImagePrice = IMAGE_PRICES["openai-tiles"]
     """What pictures cost; `image_price` has each provider's rule."""
+    follows_model: bool = field(default=False, compare=False, repr=False)
+    """`images` is the rule of the model that answers, and changes with it; set by the session."""
 
     def count_image(self, image: ImageContent) -> int:
         """By size and detail."""
@@ -171,16 +173,15 @@ def priced(counter: TokenCounter, price: ImagePrice) -> TokenCounter:
     """The counter with its pictures priced by a provider's rule, unless it is one of the application's own.
 
     One that was given by name, as a function of a text, or not at all says nothing of pictures. One that was given as itself
-    does.
+    does. One that was priced here may be priced again, for another model.
     """
-    if isinstance(counter, _FunctionCounter):
-        return replace(counter, images=price)
-    if isinstance(counter, WordCounter) and counter is DEFAULT_COUNTER:
-        return replace(counter, images=price)
-    if isinstance(counter, ScriptCounter) and counter is _ESTIMATE:
-        return replace(counter, images=price)
-    if isinstance(counter, O200kCounter) and _named_o200k.cache_info().currsize and counter is _named_o200k():
-        return replace(counter, images=price)
+    if not isinstance(counter, _PricedImages):
+        return counter
+    named: list[object] = [DEFAULT_COUNTER, _ESTIMATE]
+    if _named_o200k.cache_info().currsize:
+        named.append(_named_o200k())
+    if counter.follows_model or isinstance(counter, _FunctionCounter) or any(counter is one for one in named):
+        return replace(counter, images=price, follows_model=True)
     return counter
 
 

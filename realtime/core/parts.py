@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from realtime.chat.context import ChatContext
+from realtime.chat.messages import ChatMessage
 from realtime.core.barge_in import BargeIn
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.completion import Completion
@@ -56,6 +57,8 @@ class Parts:
     ) -> None:
         """Lease the context and join the parts; see `SessionMachine`."""
         self.settings = settings
+        self.window = settings.window.priced(capabilities.image_price)
+        """The window, with pictures priced by the rule of the present model's provider."""
         self.capabilities = capabilities
         self.published = capabilities
         """What the present model's provider publishes, its own sample rates included."""
@@ -78,7 +81,7 @@ class Parts:
         self.keeping = Keeping(
             retention=settings.retention,
             capabilities=capabilities,
-            tokens_of=settings.window.count_message,
+            tokens_of=self._tokens_of,
             history=self.history,
             ledger=self.ledger,
             effects=self.effects,
@@ -127,11 +130,11 @@ class Parts:
             ledger=self.ledger,
             keeping=self.keeping,
             effects=self.effects,
-            tokens_of=settings.window.count_message,
+            tokens_of=self._tokens_of,
             waits_for_order=capabilities.reports_item_order,
         )
         self.trimming = Trimming(
-            window=settings.window,
+            window=self.window,
             context=context,
             history=self.history,
             ledger=self.ledger,
@@ -158,6 +161,9 @@ class Parts:
         self.unknown: Counter[str] = Counter()
         """Wire messages of unknown types, by type."""
 
+    def _tokens_of(self, message: ChatMessage) -> int:
+        return self.window.count_message(message)
+
     def _is_cut_by_replies(self, capabilities: ModelCapabilities) -> bool:
         return not capabilities.reports_speech_boundaries and self.settings.turn_detection.mode != "manual"
 
@@ -177,9 +183,10 @@ class Parts:
         self.capabilities = replace(
             capabilities, input_rate_hz=self.capabilities.input_rate_hz, output_rate_hz=self.capabilities.output_rate_hz
         )
+        self.window = self.settings.window.priced(capabilities.image_price)
         self.keeping.use(self.capabilities)
         self.replies.use(self.capabilities)
-        self.trimming.use(self.capabilities)
+        self.trimming.use(self.capabilities, self.window)
         self.tools.use_capabilities(self.capabilities)
         self.outgoing.waits_for_order = capabilities.reports_item_order
         self.overlap.is_needed = not capabilities.reports_item_order

@@ -57,9 +57,10 @@ class Trimming:
         self.summarized = 0
         """Messages digested so far."""
 
-    def use(self, capabilities: ModelCapabilities) -> None:
-        """Another model answers from now on."""
+    def use(self, capabilities: ModelCapabilities, window: ContextWindow) -> None:
+        """Another model answers from now on, and its provider prices pictures by a rule of its own."""
         self._capabilities = capabilities
+        self._window = window
 
     def begin_anew(self) -> None:
         """Another model takes over: its count is not known yet, and what the window had trimmed is told it as far as it fits.

@@ -130,7 +130,10 @@ class SessionReading:
 
     def heard_so_far(self) -> dict[str, str]:
         """What has been heard of each spoken message of the replies that are not over, by message id; for captions."""
-        return {} if self._runtime is None else self._runtime.driver.machine.heard_so_far()
+        if self._runtime is None:
+            return {}
+        self._runtime.driver.catch_up()
+        return self._runtime.driver.machine.heard_so_far()
 
     def all_messages(self) -> list[ChatMessage]:
         """The history: everything that was seeded or said, less what retention evicted. A snapshot."""
@@ -172,8 +175,12 @@ class SessionReading:
 
     @property
     def settings(self) -> SessionSettings:
-        """What the user chose: sampling, window, retention, turn detection and the rest."""
-        return self._settings
+        """What the user chose: sampling, window, retention, turn detection and the rest.
+
+        The window counts pictures by the rule of the model that answers now.
+        """
+        window = self._settings.window.priced(self.capabilities.image_price)
+        return self._settings if window == self._settings.window else replace(self._settings, window=window)
 
     def statistics(self) -> SessionStatistics:
         """Every depth, drop and byte."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from realtime import (
+    Agent,
     AzureRealtime,
     ContextWindow,
     GeminiLive,
@@ -19,6 +20,7 @@ from realtime.chat.image_prices import IMAGE_PRICES
 from realtime.chat.messages import ChatMessage, ChatRole
 from realtime.chat.tokens import O200kCounter, as_counter
 from realtime.errors import ArgumentError
+from realtime.events import MessagesRemoved, Reconnected
 
 PICTURE = ChatMessage(
     ChatRole.USER, "", "m1", images=(ImageContent.from_bytes(b"GIF89a\x00\x08\x00\x10\x00\x00\x00;", "image/gif"),)
@@ -78,3 +80,39 @@ def test_trimming_in_a_session_goes_by_the_provider_s_price():
         session.context.add_message("user", "", images=[small])
     assert session._settings.window.count(session.context) == 3 * 258
     assert ContextWindow(max_tokens=900).count(session.context) == 3 * 255
+
+
+SMALL = ImageContent.from_bytes(b"GIF89a\x00\x01\x00\x01\x00\x00\x00;", "image/gif")
+"""256×256 pixels: 255 tokens by OpenAI's tiles, 1120 by Gemini 3's rule."""
+
+
+@pytest.mark.parametrize("counter", [None, "estimate", len, WordCounter()])
+async def test_the_price_follows_a_hand_off_to_another_model(obliging, counter):
+    """W1, W5: what fitted before may be too much for the one that takes over, and fits again at the one before it."""
+    first, second = obliging(), obliging(capabilities=ModelCapabilities(image_price="gemini-3"))
+    window = ContextWindow(max_tokens=2_500, keep_recent_turns=1, counter=counter)
+    async with RealtimeSession(first, window=window) as session:
+        events = aiter(session)
+        for name in ("a", "b", "c"):
+            await session.send([name, SMALL])
+            await session.wait_for_reply()
+        await session.hand_off(Agent(id="other", model=second))
+        removed = []
+        while not isinstance(event := await anext(events), Reconnected):
+            removed += event.message_ids if isinstance(event, MessagesRemoved) else ()
+        is_own = isinstance(counter, WordCounter)
+        assert session.settings.window.count_message(PICTURE) == (1105 if is_own else 1120)
+        pictures = sum(len(message.images) for message in session.context.messages())
+        assert pictures == (3 if is_own else 2)
+        assert bool(removed) is not is_own
+        await session.hand_off("agent")
+        while not isinstance(await anext(events), Reconnected):
+            pass
+        assert session.settings.window.count_message(PICTURE) == 1105
+
+
+async def test_a_model_that_names_no_rule_there_is_does_not_take_over(obliging):
+    second = obliging(capabilities=ModelCapabilities(image_price="guess"))
+    async with RealtimeSession(obliging()) as session:
+        with pytest.raises(ArgumentError, match="guess"):
+            await session.hand_off(Agent(id="other", model=second))
