@@ -143,6 +143,10 @@ class FrameKept:
     """Of the encoded picture, in pixels."""
     byte_length: int
     """Of the encoded picture."""
+    source_width: int = 0
+    """Of the frame before it was encoded, as displayed, in pixels; 0: unknown. The default options stretch it."""
+    source_height: int = 0
+    """Of the frame before it was encoded, as displayed, in pixels; 0: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

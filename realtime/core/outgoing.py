@@ -29,7 +29,7 @@ _MOST_UNPLACED = 32
 class _Waiting:
     """One message without a place."""
 
-    __slots__ = ("command", "keep_reason", "kept", "message", "tokens", "was_sent")
+    __slots__ = ("command", "keep_reason", "kept", "message", "source_size", "tokens", "was_sent")
 
     def __init__(self, message: ChatMessage, command: CreateItem, keep_reason: KeepReason | None, tokens: int) -> None:
         self.tokens = tokens
@@ -37,6 +37,8 @@ class _Waiting:
         self.command = command
         self.keep_reason: KeepReason | None = keep_reason
         self.was_sent = False
+        self.source_size = (0, 0)
+        """Of the frame that it was made from."""
         self.kept: ChatMessage | None = message
         """What is recorded of it, once it was sent."""
 
@@ -111,7 +113,9 @@ class Outgoing:
         self._wait(message, command, None)
         self._effects.send(command)
 
-    def send_frame(self, message: ChatMessage, *, captured_at: float, reason: KeepReason) -> None:
+    def send_frame(
+        self, message: ChatMessage, *, captured_at: float, reason: KeepReason, source_size: tuple[int, int]
+    ) -> None:
         """Give a sampled frame to the link; a waiting one of the same source makes way."""
         command = CreateItem(
             command_id=self._effects.new_id(),
@@ -122,6 +126,7 @@ class Outgoing:
             captured_at=captured_at,
         )
         self._wait(message, command, reason)
+        self._waiting[message.message_id].source_size = source_size
         replaced = self._effects.outbox.put_picture(command)
         if replaced is not None:
             self.skip_frame(replaced, "replaced")
@@ -166,6 +171,8 @@ class Outgoing:
                     width=width,
                     height=height,
                     byte_length=message.images[0].byte_length,
+                    source_width=waiting.source_size[0],
+                    source_height=waiting.source_size[1],
                 )
             )
         if not self.waits_for_order:

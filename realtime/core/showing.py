@@ -92,7 +92,12 @@ class Showing:
             created_at=effects.wall - (effects.now - facts.captured_at),
             source=source,
         )
-        self._parts.outgoing.send_frame(message, captured_at=facts.captured_at, reason=reason)
+        self._parts.outgoing.send_frame(
+            message,
+            captured_at=facts.captured_at,
+            reason=reason,
+            source_size=(facts.width, facts.height),
+        )
 
     def _refusal(self, byte_length: int, *, source: str | None, ahead: int = 0) -> str:
         """Why a picture is not sent; empty if it is."""

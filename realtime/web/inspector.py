@@ -55,6 +55,8 @@ class Inspector:
         self._removed: deque[dict[str, Any]] = deque(maxlen=_MOST_REMOVED)
         self._turns: deque[dict[str, Any]] = deque(maxlen=_MOST_TURNS)
         self._last_figures: dict[str, Any] = {}
+        self._aspects: OrderedDict[str, float] = OrderedDict()
+        """What messages' pictures were made from, width over height."""
 
     def take(self, event: SessionEvent) -> None:
         """Follow an event."""
@@ -84,6 +86,10 @@ class Inspector:
             )
         elif isinstance(event, FrameKept):
             self._words.setdefault(event.message_id, f"[{event.source}]")
+            if event.source_width and event.source_height:
+                self._aspects[event.message_id] = event.source_width / event.source_height
+                while len(self._aspects) > _MOST_REMEMBERED:
+                    self._aspects.popitem(last=False)
 
     def _remember(self, message: ChatMessage) -> None:
         words = message.content or (f"[{message.source or 'picture'}]" if message.images else "")
@@ -183,14 +189,22 @@ class Inspector:
 
     def _message(self, message: ChatMessage) -> dict[str, Any]:
         told = message_to_dict(message)
+        aspect = self._aspects.get(message.message_id) if self._is_stretched else None
         told["images"] = [
             {
                 "url": f"{self._call.path}/pictures/{message.message_id}/{number}",
                 "width": None if image.size is None else image.size[0],
                 "height": None if image.size is None else image.size[1],
+                "aspect": round(aspect or image.size[0] / image.size[1], 4) if image.size is not None else aspect,
                 "bytes": image.byte_length,
                 "detail": image.detail,
             }
             for number, image in enumerate(message.images)
         ]
         return told
+
+    @property
+    def _is_stretched(self) -> bool:
+        """Whether the session's pictures have lost their source's shape (the seeds' options: 1024×1024)."""
+        resize = self._call.session.encode_options.resize_options
+        return resize is not None and resize.mode == "stretch"

@@ -205,6 +205,9 @@ async def test_the_context_is_shown_and_its_pictures_are_fetched_by_their_key(se
     message = shown[0]["messages"][0]
     assert message["tokens"] > 0
     assert message["state"] == "live"
+    image = message["images"][0]
+    assert (image["width"], image["height"]) == (1024, 1024)
+    assert image["aspect"] == pytest.approx(4 / 3, abs=0.01)  # shown as it was before it was stretched
     picture = await http.get(served.url + message["images"][0]["url"])
     assert picture.status_code == 200
     assert picture.headers["content-type"] == "image/jpeg"

@@ -206,10 +206,14 @@ function fillMessage(element, message, index, maxTokens) {
   for (const call of message.tool_calls ?? []) body.append(make("p", "message-text", `${call.name}(${call.arguments ?? "…"})`));
   if (message.images?.length && message.state !== "pending") {
     const pictures = make("div", "message-pictures");
-    for (const { url } of message.images) {
+    for (const { url, aspect } of message.images) {
       const picture = make("img");
       picture.alt = `What ${message.source || "was shown"} looked like, picture ${index + 1}`;
       picture.loading = "lazy";
+      if (aspect > 0) {
+        picture.dataset.shaped = "";
+        picture.style.setProperty("--aspect", String(aspect));
+      }
       picture.src = url;
       pictures.append(picture);
     }

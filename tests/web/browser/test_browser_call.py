@@ -161,6 +161,13 @@ def test_the_inspector_shows_the_context_that_the_model_has(visitor):
     expect(visitor.line("assistant")).to_contain_text("FRESH BREAD")
     expect(page.locator('.message[data-role="assistant"] .message-text')).to_contain_text("FRESH BREAD")
     visitor.until("() => [...document.querySelectorAll('.message img')].every((img) => img.naturalWidth > 0)")
+    shown, sent = visitor.page.evaluate(
+        """() => {
+          const img = document.querySelector(".message img"), film = document.querySelector("#preview-camera");
+          return [img.clientWidth / img.clientHeight, film.videoWidth / film.videoHeight];
+        }"""
+    )
+    assert abs(shown - sent) < 0.05  # the model's picture is square; it is shown in the camera's shape
     expect(page.locator("#budgets")).to_contain_text("Tokens")
     expect(page.locator("#turns-body tr")).to_have_count(1)
     expect(page.locator("#facts")).to_contain_text("connected")
