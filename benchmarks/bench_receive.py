@@ -340,6 +340,9 @@ class _Looking:
     def may_hold(self, pts_ms: int) -> bool:
         return self._sampler.looks_at("camera", pts_ms=pts_ms, captured_at=self.now())
 
+    def develop(self, frame: Any) -> Any:
+        return self._video.develop("camera", frame)
+
     def receive(self, frame: Any, arrived_at: float) -> None:
         self._video.receive("camera", frame, arrived_at)
 

@@ -70,6 +70,7 @@ class Viewer:
         source: str,
         *,
         now: Callable[[], float],
+        develop: Callable[[Any], Any],
         receive: Callable[[Any, float], None],
         run: JobRunner,
     ) -> None:
@@ -79,12 +80,14 @@ class Viewer:
             driver: Has the sampler.
             source: The track's name.
             now: The session's clock.
+            develop: Makes of each decoded picture what `receive` takes, on the worker thread.
             receive: Takes each frame and when it came.
             run: Runs decoding.
         """
         self._driver = driver
         self._source = source
         self.now = now
+        self.develop = develop
         self.receive = receive
         self.run = run
 

@@ -215,6 +215,7 @@ class MediaSources:
             self._driver,
             source,
             now=self._video.now,
+            develop=lambda frame: self._video.develop(source, frame),
             receive=lambda frame, at: self._hand_on(
                 lambda name, picture: self._video.receive(name, picture, at), source, frame
             ),

@@ -2,13 +2,15 @@
 
 Owns: the frames that wait — held for the end of a turn, or kept and not yet encoded — and the encoding of what was kept,
 on worker threads. Driven by track readers, frame by frame, and by the commands `EncodeHeldFrame` and `DropHeldFrame`. A
-frame is converted only after the sampler kept it; each source has one frame in the worker and at most one waiting, the
+frame is converted only after the sampler kept it, or, where it had to be decoded on a worker thread anyway, in the same
+job if the sampler will surely keep it (`develop`); each source has one frame in the worker and at most one waiting, the
 newest (architecture section 6). It never decides which frame matters.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -26,7 +28,7 @@ from realtime.media.options import ResizeOptions
 from realtime.pipelines.worker import WorkerPool
 from realtime.tracks.picture_decoder import UndecodedFrame
 
-__all__ = ["ImageReport", "LooksAt", "PictureEncoder", "VideoInput"]
+__all__ = ["DevelopedFrame", "ImageReport", "LooksAt", "PictureEncoder", "VideoInput"]
 
 _SMALLER_QUALITIES = (60, 45, 30)
 """Tried in turn when a picture is larger than the provider takes; then half the size."""
@@ -119,6 +121,17 @@ class PictureEncoder:
         raise ImageError("frame", type(frame).__name__, f"a picture that fits {max_bytes} bytes")
 
 
+class DevelopedFrame(NamedTuple):
+    """A frame that was wanted and decoded, and what was made of it in the same job."""
+
+    frame: Any
+    """It."""
+    thumb: bytes
+    """Its thumbprint; empty if nobody compares."""
+    image: ImageContent | None
+    """Its picture; None: it seems to show nothing new, or cannot be encoded."""
+
+
 class _Kept(NamedTuple):
     """A frame that waits: for the end of a turn, or for the worker."""
 
@@ -129,6 +142,8 @@ class _Kept(NamedTuple):
     """Its thumbprint; empty if it was not looked at."""
     must_differ: bool
     """Whether it is shown only if it shows something new, should it be looked at now."""
+    image: ImageContent | None = None
+    """Its picture, if it was made already."""
 
 
 class _Source:
@@ -172,7 +187,7 @@ class VideoInput:
             pool: Where it runs.
             now: The session's clock.
             max_age_seconds: A frame that waited longer for the worker is not encoded any more.
-            min_change: As `FrameSampling.min_change`, for frames that are decoded only now.
+            min_change: As `FrameSampling.min_change`: 0: nothing is compared, so no thumbprint is made.
             spawn: Starts a task that belongs to the session.
         """
         self._min_change = min_change
@@ -210,14 +225,22 @@ class VideoInput:
 
         Args:
             source: Which.
-            frame: A picture, or an `UndecodedFrame` that was not due: it may be held, and is decoded if it is shown.
+            frame: A picture, as itself or as `develop` gave it; or an `UndecodedFrame` that was not due: it may be held, and is
+                decoded if it is shown.
             captured_at: When it came, on the session's clock; None: now.
         """
         entry = self._sources[source]
+        thumb, image = b"", None
+        is_known = isinstance(frame, DevelopedFrame)
+        if is_known:
+            frame, thumb, image = frame
         now = self._now() if captured_at is None else captured_at
         width, height = frame_size(frame)
         media_ms = pts_ms(frame)
         at_ms = round(now * 1000) if media_ms is None else media_ms
+        is_to_compare = bool(self._min_change) and not is_known and not isinstance(frame, UndecodedFrame)
+        if is_to_compare and self._looks_at(source, pts_ms=at_ms, captured_at=now):
+            thumb = _thumbprint(frame)
         facts = FrameFacts(
             frame_id=next(self._frame_ids),
             source=source,
@@ -225,9 +248,7 @@ class VideoInput:
             pts_ms=at_ms,
             width=width,
             height=height,
-            thumbprint=b""
-            if isinstance(frame, UndecodedFrame) or not self._looks_at(source, pts_ms=at_ms, captured_at=now)
-            else _thumbprint(frame),
+            thumbprint=thumb,
         )
         verdict = self._judge(facts)
         for frame_id in verdict.released:
@@ -236,11 +257,28 @@ class VideoInput:
             return
         is_held = verdict.action == "hold"
         must_differ = is_held or verdict.keep_reason == "schedule"
-        kept = _Kept(facts.frame_id, frame, now, facts.thumbprint, must_differ)
+        kept = _Kept(facts.frame_id, frame, now, thumb, must_differ, image)
         if is_held:
             entry.held[facts.frame_id] = kept
         else:
             self._encode(source, entry, kept)
+
+    def develop(self, source: str, frame: Any) -> DevelopedFrame:  # on a worker thread
+        """Make of a frame that was wanted what `receive` will probably need, where it was decoded.
+
+        Never raises: what cannot be encoded is tried again, and told, once the frame is kept.
+
+        Args:
+            source: Which.
+            frame: It.
+        """
+        entry = self._sources.get(source)
+        thumb = _thumbprint(frame) if self._min_change else b""
+        image: ImageContent | None = None
+        if entry is not None and (not thumb or thumb_difference(thumb, entry.thumb) >= self._min_change):
+            with contextlib.suppress(Exception):
+                image = self._encoder(frame)
+        return DevelopedFrame(frame, thumb, image)
 
     def execute(self, command: EncodeHeldFrame | DropHeldFrame) -> None:
         """Carry a command about a held frame out."""
@@ -280,10 +318,20 @@ class VideoInput:
         if entry.waiting is not None:
             self.replaced += 1
             self._report(source=source, frame_id=entry.waiting.frame_id, image=None)
+        if job.image is not None and not entry.busy:
+            self._show(source, entry, job, job.image, b"")
+            return
         entry.waiting = job
         if not entry.busy:
             entry.busy = True
             self._spawn(self._work(source, entry))
+
+    def _show(self, source: str, entry: _Source, job: _Kept, image: ImageContent, thumb: bytes) -> None:
+        """A kept frame is a picture now; its thumbprint, if it was made with it."""
+        entry.thumb = thumb or job.thumb
+        if self._lookers:
+            self._encoded.append((source, job.captured_at, image))
+        self._report(source=source, frame_id=job.frame_id, image=image, thumbprint=thumb)
 
     async def _work(self, source: str, entry: _Source) -> None:
         try:
@@ -293,6 +341,9 @@ class VideoInput:
                 if self._now() - captured_at > self._max_age:
                     self._report(source=source, frame_id=frame_id, image=None)
                     continue
+                if job.image is not None:
+                    self._show(source, entry, job, job.image, b"")
+                    continue
                 try:
                     image, thumb = await self._pool.run(self._make_picture, job, entry.thumb)
                 except Exception as error:
@@ -301,10 +352,7 @@ class VideoInput:
                     if image is None:
                         self._report(source=source, frame_id=frame_id, image=None, is_unchanged=True)
                         continue
-                    entry.thumb = thumb or job.thumb
-                    if self._lookers:
-                        self._encoded.append((source, captured_at, image))
-                    self._report(source=source, frame_id=frame_id, image=image, thumbprint=thumb)
+                    self._show(source, entry, job, image, thumb)
                 finally:
                     del job
         finally:

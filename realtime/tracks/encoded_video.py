@@ -6,12 +6,13 @@ packet; pure, no clock of its own. It holds one unfinished frame and what stands
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from realtime.tracks.packet_order import PacketOrder
 
-__all__ = ["VIDEO_CODECS", "EncodedFrame", "FrameAssembler", "begins_key_frame"]
+__all__ = ["VIDEO_CODECS", "EncodedFrame", "FrameAssembler", "begins_key_frame", "carries_parameter_sets"]
 
 VIDEO_CODECS: Final = ("vp8", "h264")
 """Names, as in SDP but in small letters, of what can be assembled here."""
@@ -54,6 +55,11 @@ class EncodedFrame:
 def begins_key_frame(codec: str, payload: bytes) -> bool:
     """Whether an RTP payload is the first of what makes a frame need no other: VP8's first partition, H.264's SPS or IDR."""
     return _begins_vp8_key(payload) if codec == "vp8" else _begins_h264_key(payload)
+
+
+def carries_parameter_sets(payloads: Sequence[bytes]) -> bool:
+    """Whether an H.264 frame's RTP payloads have sequence parameters (SPS) with them, as every key frame of WebRTC has."""
+    return any(_begins_frame("h264", payload) for payload in payloads)
 
 
 def _begins_frame(codec: str, payload: bytes) -> bool:

@@ -2,11 +2,13 @@
 
 Owns: `PictureDecoder`, `UndecodedFrame` and `FrameChain`, the encoded frames from a key frame on. `decode` runs on a worker
 thread, on one processor and without the GIL; payloads are unpacked there too, so that a frame that nobody looks at costs
-nothing but its memory. It never decides which frame is wanted.
+nothing but its memory. A chain that is decoded once and not continued is decoded by a decoder that the thread has for
+all sources (`decode_alone`): a decoder holds several pictures, megabytes. It never decides which frame is wanted.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -18,9 +20,9 @@ from av.codec.context import Flags
 from av.error import FFmpegError
 
 from realtime.errors import ImageError, RealtimeError
-from realtime.tracks.encoded_video import EncodedFrame
+from realtime.tracks.encoded_video import EncodedFrame, carries_parameter_sets
 
-__all__ = ["CLOCK_HZ", "ChainedFrame", "DecodeError", "FrameChain", "PictureDecoder", "UndecodedFrame"]
+__all__ = ["CLOCK_HZ", "ChainedFrame", "DecodeError", "FrameChain", "PictureDecoder", "UndecodedFrame", "decode_alone"]
 
 CLOCK_HZ = 90_000
 """Ticks a second of every picture codec's time stamps."""
@@ -55,6 +57,12 @@ class FrameChain:
         self.frames = frames
         self.size = sum(chained.frame.size for chained in frames)
 
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether any decoder can begin here, whatever it has seen or not seen before."""
+        first = self.frames[0].frame
+        return first.is_key and (self.codec != "h264" or carries_parameter_sets(first.payloads))
+
     def add(self, frame: ChainedFrame) -> None:
         """Put the next one behind them."""
         self.frames.append(frame)
@@ -62,7 +70,7 @@ class FrameChain:
 
 
 class PictureDecoder:
-    """Decodes one chain at a time, from its key frame on."""
+    """Decodes one chain at a time, from its beginning on; more of the same chain, or another, as it comes."""
 
     __slots__ = ("_context", "codec")
 
@@ -91,6 +99,40 @@ class PictureDecoder:
         except (FFmpegError, ValueError) as error:
             raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
         return pictures
+
+    def forget(self) -> bool:
+        """Let the pictures go that the next frames would build on. False: it would treat another chain as it did this one.
+
+        H.264 streams that give frames out of order make a decoder hold every later one back.
+        """
+        self._context.flush_buffers()
+        return not self._context.has_b_frames
+
+
+class _Decoders(threading.local):
+    """The decoders of one thread, by codec: they end with it."""
+
+    def __init__(self) -> None:
+        self.by_codec: dict[str, PictureDecoder] = {}
+
+
+_decoders = _Decoders()
+
+
+def decode_alone(codec: str, frames: Sequence[ChainedFrame]) -> list[av.VideoFrame]:
+    """The pictures of a chain that is self-contained, from its key frame on.
+
+    It is decoded by the calling thread's decoder of this codec. Chains do not touch each other: a key frame makes a decoder
+    forget, it lets go of everything in between, and one that met a damaged frame is not used again.
+
+    Raises:
+        DecodeError: One of them is damaged.
+    """
+    decoder = _decoders.by_codec.pop(codec, None) or PictureDecoder(codec)
+    pictures = decoder.decode(frames)
+    if decoder.forget():
+        _decoders.by_codec[codec] = decoder
+    return pictures
 
 
 class UndecodedFrame:
@@ -125,8 +167,11 @@ class UndecodedFrame:
         Raises:
             ImageError: It is damaged.
         """
+        chain = self._chain
+        frames = chain.frames[: self._count]
         try:
-            pictures = PictureDecoder(self._chain.codec).decode(self._chain.frames[: self._count])
+            is_any = chain.is_self_contained
+            pictures = decode_alone(chain.codec, frames) if is_any else PictureDecoder(chain.codec).decode(frames)
         except DecodeError as error:
             raise ImageError("frame", self._chain.codec, "a frame that can be decoded") from error
         if not pictures:

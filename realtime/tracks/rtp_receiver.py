@@ -369,6 +369,9 @@ class _Reader:
         del pts_ms
         return False
 
+    def develop(self, frame: Any) -> Any:
+        return frame
+
     def receive(self, frame: Any, arrived_at: float) -> None:
         """Every picture goes to the track's queue already."""
 

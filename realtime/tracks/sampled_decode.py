@@ -4,17 +4,28 @@ Owns: `VideoIntake`, the policy of one remote camera or screen. Driven by the re
 (`PictureSink`): it is asked before anything is decoded. Encoded frames are kept from the last key frame on. A picture that is
 wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next one or two
 are decoded, since a key frame on its own is a poor picture at a fixed bit rate. Decoding runs on a worker thread, one
-job at a time. Everything held is bounded; nothing is ever waited for by the sender.
+job at a time, and what is made of the picture there is made in the same job. Everything held is bounded; nothing is ever
+waited for by the sender.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler
-from realtime.tracks.picture_decoder import CLOCK_HZ, ChainedFrame, FrameChain, PictureDecoder, UndecodedFrame
+from realtime.tracks.key_requests import KeyRequests
+from realtime.tracks.picture_decoder import (
+    CLOCK_HZ,
+    ChainedFrame,
+    FrameChain,
+    PictureDecoder,
+    UndecodedFrame,
+    decode_alone,
+)
+from realtime.tracks.picture_sink import Feedback, PictureSink
 
 __all__ = ["Feedback", "PictureSink", "VideoIntake"]
 
@@ -29,14 +40,8 @@ CHEAP_FRAMES = 8
 CHAIN_FRAMES = 90
 CHAIN_BYTES = 2_000_000
 """The longest chain that is kept, where key frames can be asked for. Four times as much where they never came."""
-KEY_INTERVAL_SECONDS = 0.3
-"""Requests for key frames are at least this far apart: senders ignore more."""
-KEY_RETRY_SECONDS = 0.4
 PATIENCE_SECONDS = 1.0
 """A key frame that was asked for is waited for so long; then the whole chain is decoded instead."""
-_LEAD_SECONDS = (0.05, 0.3)
-"""How long a key frame takes to come, at least and at most: by so much, and by the time that it takes to settle, it is asked for
-before a picture is due."""
 _GAP_SECONDS = 0.25
 """So long a lost packet is waited for when its frame matters …"""
 _IDLE_GAP_SECONDS = 0.04
@@ -48,42 +53,6 @@ _MAX_MISSING = 64
 """With more packets missing a key frame is cheaper than sending them again."""
 
 
-class PictureSink(Protocol):
-    """Who looks at pictures."""
-
-    def now(self) -> float:
-        """The session's clock, in seconds."""
-        ...
-
-    def is_due(self, pts_ms: int) -> bool:
-        """Whether a picture of this media time is wanted now (a question: it changes nothing)."""
-        ...
-
-    def may_hold(self, pts_ms: int) -> bool:
-        """Whether a picture of this media time, which is not due, may be held undecoded for later."""
-        ...
-
-    def receive(self, frame: Any, arrived_at: float, /) -> None:
-        """Take a picture that was wanted, or one that was not and is not decoded (`UndecodedFrame`)."""
-        ...
-
-    def run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None], /) -> None:
-        """Run a job on a worker thread, and call back on the loop with its result or its error."""
-        ...
-
-
-class Feedback(Protocol):
-    """What can be told to the sender."""
-
-    def request_key_frame(self) -> None:
-        """Ask for a key frame (PLI)."""
-        ...
-
-    def report_missing(self, numbers: list[int]) -> None:
-        """Ask for packets again (NACK)."""
-        ...
-
-
 class VideoIntake:
     """One remote video stream.
 
@@ -91,7 +60,6 @@ class VideoIntake:
         frames: Frames that came.
         undecoded: Of them, never decoded.
         faults: Runs of frames that could not be decoded.
-        key_requests: How often a key frame was asked for.
     """
 
     def __init__(self, feedback: Feedback) -> None:
@@ -109,26 +77,34 @@ class VideoIntake:
         self._assembler = FrameAssembler("vp8")
         self._chain: FrameChain | None = None
         self._decoder: PictureDecoder | None = None
+        """Of a chain that is decoded bit by bit, as it comes."""
         self._decoded_of: FrameChain | None = None
         self._decoded = 0
-        """How many frames of `_decoded_of` the decoder has seen."""
-        self._is_busy = False
+        """How many frames of `_decoded_of` were decoded."""
+        self._job: object | None = None
+        """What the worker is at."""
+        self._decoded_at: int | None = None
+        """`frames` when a picture was last decoded."""
         self._size = _UNKNOWN_SIZE
         self._timestamp: int | None = None
         self._pts = 0
+        self._step = CLOCK_HZ // 30
+        """From one frame to the next, about."""
         self._last_at = 0.0
         self._wanted_since: float | None = None
-        self._asked_at: float | None = None
-        """When a key frame was asked for that has not come."""
-        self._last_request = float("-inf")
-        self._lead = 0.2
-        self._answers = False
+        self._is_near: bool | None = None
+        """Whether the picture that is due soon will be cheap to get at; None: none is due soon."""
+        self._requests = KeyRequests(feedback.request_key_frame)
         self._gap_since: float | None = None
         self._missing_at = 0.0
         self.frames = 0
         self.undecoded = 0
         self.faults = 0
-        self.key_requests = 0
+
+    @property
+    def key_requests(self) -> int:
+        """How often a key frame was asked for."""
+        return self._requests.count
 
     @property
     def is_looked_at(self) -> bool:
@@ -142,9 +118,8 @@ class VideoIntake:
         self._wanted_since = None
         if sink is None:
             self._chain = None
-        if sink is None or self._is_busy:  # a job of whoever looked before: it has its decoder, and may never answer
-            self._decoder = self._decoded_of = None
-            self._is_busy = False
+        if sink is None or self._job is not None:  # a job of whoever looked before: it may never answer
+            self._decoder = self._decoded_of = self._job = None
 
     def decode_all(self, also_to: Callable[[Any], None]) -> None:
         """Decode every frame from now on, for somebody who reads the track itself.
@@ -209,13 +184,13 @@ class VideoIntake:
         if self._assembler.waits:
             self._wait_for_missing()
         now = sink.now()
-        if now - self._last_at >= SETTLED_SECONDS and not self._is_busy and sink.is_due(self._pts_ms()):
+        if now - self._last_at >= SETTLED_SECONDS and self._job is None and sink.is_due(self._pts_ms()):
             self._pursue(now)
 
     def _wait_for_missing(self) -> None:
         """Packets wait behind a gap: ask for what is missing, or give it up."""
         now = self._sink.now() if self._sink is not None else 0.0
-        matters = self._sink is not None and (self._chain is not None or self._asked_at is not None)
+        matters = self._sink is not None and (self._chain is not None or self._requests.is_pending)
         if self._gap_since is None:
             self._gap_since = now
             self._missing_at = float("-inf")
@@ -235,7 +210,10 @@ class VideoIntake:
         for frame in frames:
             self.frames += 1
             if self._timestamp is not None:
-                self._pts += _signed(frame.timestamp - self._timestamp)
+                step = _signed(frame.timestamp - self._timestamp)
+                self._pts += step
+                if 0 < step < CLOCK_HZ:
+                    self._step += (step - self._step) // 8
             self._timestamp = frame.timestamp
             if self._sink is None:
                 self.undecoded += 1
@@ -250,15 +228,10 @@ class VideoIntake:
             self._chain = None
         elif frame.is_key:
             self._chain = FrameChain(self._codec, [chained])
-            if self._asked_at is not None:
-                waited = now - self._asked_at
-                wanted = min(max(waited, _LEAD_SECONDS[0]), _LEAD_SECONDS[1]) + SETTLED_SECONDS
-                self._lead += 0.25 * (wanted - self._lead)
-                self._asked_at = None
-                self._answers = True
+            self._requests.receive_key(self._pts / CLOCK_HZ)
         elif self._chain is not None:
             self._chain.add(chained)
-            room = 1 if self._answers else 4
+            room = 1 if self._requests.answers else 4
             if len(self._chain.frames) > CHAIN_FRAMES * room or self._chain.size > CHAIN_BYTES * room:
                 if not self._decodes_all:
                     self._chain = None
@@ -267,33 +240,53 @@ class VideoIntake:
 
     def _consider(self, sink: PictureSink, now: float) -> None:
         """The newest frame came: is it, or one soon after it, wanted?"""
-        if self._decodes_all or sink.is_due(self._pts_ms()):
+        # hot path: every frame
+        pts_ms = self._pts_ms()
+        lead = self._lead_seconds()
+        is_soon_due = self._decodes_all or sink.is_due(pts_ms + round(lead * 1000))
+        if is_soon_due and (self._decodes_all or sink.is_due(pts_ms)):
             self._pursue(now)
             return
         self._wanted_since = None
         self.undecoded += 1
         chain = self._chain
-        if sink.may_hold(self._pts_ms()):
+        if sink.may_hold(pts_ms):
             if chain is None:
-                self._ask_for_key(now)
+                self._requests.ask(now, self._pts / CLOCK_HZ)
             else:
                 sink.receive(UndecodedFrame(chain, self._size), now)
-        if not self._is_cheap(ahead=2) and sink.is_due(self._pts_ms() + round(self._lead * 1000)):
-            self._ask_for_key(now)
+        if not is_soon_due:
+            self._is_near = None
+        elif self._is_near is None:
+            self._is_near = self._is_cheap(ahead=round(lead * CLOCK_HZ / self._step))
+        if is_soon_due and (not self._is_near or chain is None):
+            self._requests.ask(now, self._pts / CLOCK_HZ)
+        self._let_decoder_go(chain)
+
+    def _lead_seconds(self) -> float:
+        """So long before a picture is due a key frame is asked for: it is there, and has settled, just in time."""
+        return self._requests.delay_seconds + min(SETTLED_FRAMES[self._codec] * self._step / CLOCK_HZ, SETTLED_SECONDS)
+
+    def _let_decoder_go(self, chain: FrameChain | None) -> None:
+        """A decoder that will not go on from where it is holds megabytes for nothing."""
+        if self._decoder is None or self._job is not None or self._decodes_all or not self._requests.answers:
+            return
+        if chain is None or (chain.is_self_contained and not self._is_cheap()):
+            self._decoder = None
 
     def _pursue(self, now: float) -> None:
         """A picture is wanted now: decode one if that is cheap, else see to it that it becomes so."""
         if self._wanted_since is None:
             self._wanted_since = now
         chain = self._chain
-        if self._is_busy:
+        if self._job is not None:
             self.undecoded += not self._decodes_all
         elif chain is not None and (self._decodes_all or self._is_ready(chain, now)):
             self._decode(chain)
         else:
             self.undecoded += 1
             if not self._is_settling(chain, now):
-                self._ask_for_key(now)
+                self._requests.ask(now, self._pts / CLOCK_HZ)
 
     def _is_settling(self, chain: FrameChain | None, now: float) -> bool:
         """Whether a key frame came just now, and the picture only gets better."""
@@ -310,7 +303,7 @@ class VideoIntake:
         waited = now - self._wanted_since if self._wanted_since is not None else 0.0
         if waited < PATIENCE_SECONDS:
             return False
-        if not self._answers:
+        if not self._requests.answers:
             logger.info("the sender of a %s stream gives no key frames when asked; all frames are decoded", self._codec)
             self._decodes_all = True
         return True
@@ -320,57 +313,61 @@ class VideoIntake:
         chain = self._chain
         if chain is None:
             return False
-        done = self._decoded if self._decoded_of is chain else 0
+        done = self._decoded if self._decoded_of is chain and self._decoder is not None else 0
         return len(chain.frames) - done + ahead <= CHEAP_FRAMES
-
-    def _ask_for_key(self, now: float) -> None:
-        since = now - self._last_request
-        if since < KEY_INTERVAL_SECONDS or (self._asked_at is not None and since < KEY_RETRY_SECONDS):
-            return
-        self._last_request = now
-        if self._asked_at is None:
-            self._asked_at = now
-        self.key_requests += 1
-        self._feedback.request_key_frame()
 
     # -- decoding -------------------------------------------------------------------------------------------------------
 
     def _decode(self, chain: FrameChain) -> None:
         sink = self._sink
         assert sink is not None
-        if self._decoder is None or self._decoder.codec != chain.codec:
-            self._decoder = PictureDecoder(chain.codec)
-            self._decoded_of = None
         if self._decoded_of is not chain:
             self._decoded_of, self._decoded = chain, 0
-        decoder, begin, end = self._decoder, self._decoded, len(chain.frames)
+        begin, end = self._decoded, len(chain.frames)
         if begin == end:
             return
+        if self._goes_on(chain):
+            if self._decoder is None or self._decoder.codec != chain.codec:
+                self._decoder = PictureDecoder(chain.codec)
+                begin = 0
+            decode = self._decoder.decode
+        else:
+            self._decoder = None
+            begin, decode = 0, partial(decode_alone, chain.codec)
         frames = chain.frames[begin:end]
-        self._decoded = end
-        self._is_busy = True
+        self._decoded, self._decoded_at = end, self.frames
+        shows_all = self._decodes_all
+        self._job = me = object()
 
-        def done(pictures: list[Any] | None, error: BaseException | None) -> None:
-            if self._decoder is decoder:  # else it is a job of whoever looked before
-                self._on_decoded(sink, frames, pictures, error)
+        def job() -> tuple[list[Any], list[Any]]:
+            pictures = decode(frames)
+            return pictures, pictures if shows_all else [sink.develop(picture) for picture in pictures[-1:]]
 
-        sink.run(lambda: decoder.decode(frames), done)
+        def done(result: tuple[list[Any], list[Any]] | None, error: BaseException | None) -> None:
+            if self._job is me:  # else it is a job of whoever looked before
+                self._job = None
+                if error is not None or result is None or not result[0]:
+                    self._on_failed(error)
+                else:
+                    self._on_decoded(sink, frames, *result)
+
+        sink.run(job, done)
+
+    def _goes_on(self, chain: FrameChain) -> bool:
+        """Whether the next picture will probably be decoded from where this one leaves off, or this one must be."""
+        since = None if self._decoded_at is None else self.frames - self._decoded_at
+        return self._decodes_all or since is None or since <= CHEAP_FRAMES or not chain.is_self_contained
 
     def _on_decoded(
-        self, sink: PictureSink, frames: list[ChainedFrame], pictures: list[Any] | None, error: BaseException | None
+        self, sink: PictureSink, frames: list[ChainedFrame], pictures: list[Any], developed: list[Any]
     ) -> None:
-        self._is_busy = False
-        if error is not None or not pictures:
-            self._on_failed(error)
-            return
         self._wanted_since = None
         newest = pictures[-1]
         self._size = (newest.width, newest.height)
-        shown = pictures if self._decodes_all else [newest]
-        for picture in shown:
+        for picture, shown in zip(pictures[-len(developed) :], developed, strict=True):
             if self._also_to is not None:
                 self._also_to(picture)
-            sink.receive(picture, _arrival(frames, picture))
+            sink.receive(shown, _arrival(frames, picture))
         chain = self._chain
         if self._decodes_all and chain is not None and chain is self._decoded_of and self._decoded < len(chain.frames):
             self._decode(chain)
@@ -387,7 +384,7 @@ class VideoIntake:
     def _shorten(self, chain: FrameChain) -> None:
         """Every frame is decoded, so what the decoder has seen is not needed any more. Another chain: one may be held."""
         done = self._decoded if self._decoded_of is chain else 0
-        if len(chain.frames) - done > CHAIN_FRAMES:  # the worker is hopelessly behind
+        if self._decoder is None or len(chain.frames) - done > CHAIN_FRAMES:  # the worker is hopelessly behind
             self._chain = None
             return
         self._chain = self._decoded_of = FrameChain(chain.codec, chain.frames[done:])

@@ -21,8 +21,9 @@ from realtime.core.events import FrameKept
 from realtime.core.sampling import FrameFacts, FrameVerdict
 from realtime.errors import ImageError, SessionClosed
 from realtime.media.frame import thumbprint
+from realtime.media.image import encode
 from realtime.media.options import EncodeOptions, ResizeOptions
-from realtime.pipelines.video import PictureEncoder, VideoInput
+from realtime.pipelines.video import DevelopedFrame, PictureEncoder, VideoInput
 from realtime.pipelines.worker import WorkerPool
 from realtime.tracks.encoded_video import EncodedFrame
 from realtime.tracks.picture_decoder import ChainedFrame, FrameChain, UndecodedFrame
@@ -138,6 +139,7 @@ async def test_a_kept_frame_becomes_a_picture_on_another_thread(bench):
 
 
 async def test_what_the_sampler_is_told_of_a_frame(bench):
+    bench.video = bench.make_video(min_change=2.0)
     bench.video.add("camera")
     bench.now = 7.5
     bench.verdict = FrameVerdict(action="drop", skip_reason="not_due")
@@ -148,13 +150,88 @@ async def test_what_the_sampler_is_told_of_a_frame(bench):
     assert bench.reports == []
 
 
-async def test_a_frame_that_nobody_will_look_at_is_not_even_read(bench):
+@pytest.mark.parametrize(("looks", "min_change"), [(False, 2.0), (True, 0.0)])
+async def test_a_frame_that_nobody_will_look_at_is_not_even_read(bench, looks, min_change):
+    """Nor one that is compared with nothing."""
+    bench.video = bench.make_video(min_change=min_change)
     bench.video.add("camera")
-    bench.looks = False
+    bench.looks = looks
     bench.verdict = FrameVerdict(action="drop", skip_reason="not_due")
     bench.video.receive("camera", frame(3, (80, 40)))
     assert bench.facts[0].thumbprint == b""
     assert bench.encoder.count == 0
+
+
+async def test_a_frame_is_developed_where_it_was_decoded_and_needs_no_second_job(bench):
+    bench.video = bench.make_video(min_change=2.0)
+    bench.video.add("camera")
+    developed = await bench.pool.run(bench.video.develop, "camera", frame(3))
+    assert developed.thumb == thumbprint(frame(3))
+    bench.video.receive("camera", developed, 4.5)
+    facts = bench.facts[0]
+    assert (facts.captured_at, facts.pts_ms, facts.width, facts.height) == (4.5, 100, 64, 48)
+    assert facts.thumbprint == developed.thumb
+    ((source, frame_id, image, error),) = bench.reports
+    assert (source, frame_id, error) == ("camera", facts.frame_id, None)
+    assert image is developed.image is not None
+    assert not bench.tasks
+    assert bench.encoder.count == 1
+
+
+async def test_a_developed_frame_that_the_sampler_drops_is_no_picture(bench):
+    bench.video.add("camera")
+    bench.verdict = FrameVerdict(action="drop", skip_reason="image_limit")
+    bench.video.receive("camera", bench.video.develop("camera", frame(3)), 4.5)
+    assert bench.reports == []
+
+
+async def test_a_frame_that_seems_to_show_nothing_new_is_encoded_only_if_the_sampler_keeps_it(bench):
+    """A picture that did not change is shown again after a while (`max_gap_seconds`)."""
+    bench.video = bench.make_video(min_change=2.0)
+    bench.video.add("camera")
+    bench.video.receive("camera", bench.video.develop("camera", frame(3)), 4.5)
+    again = bench.video.develop("camera", frame(3))
+    assert again.image is None
+    assert bench.encoder.count == 1
+    bench.verdict = FrameVerdict(action="keep", keep_reason="max_gap")
+    bench.video.receive("camera", again, 5.5)
+    await bench.settle()
+    assert [image is not None for _, _, image, _ in bench.reports] == [True, True]
+    other = bench.video.develop("camera", frame(9))
+    assert other.image is not None
+
+
+async def test_a_developed_frame_that_cannot_be_encoded_is_told_once_it_is_kept(bench, monkeypatch):
+    bench.video.add("camera")
+    monkeypatch.setattr(Gated, "__call__", _fail_on_bad)
+    developed = bench.video.develop("camera", _named(frame(3), "bad"))
+    assert developed.image is None
+    bench.video.receive("camera", developed, 4.5)
+    await bench.settle()
+    ((_, _, image, error),) = bench.reports
+    assert image is None
+    assert isinstance(error, ImageError)
+
+
+async def test_pictures_of_a_source_are_told_in_order(bench):
+    """A frame that was held is being encoded when the next one comes ready made."""
+    bench.video.add("camera")
+    bench.encoder.open.clear()
+    bench.video.receive("camera", frame(1), 1.0)
+    await asyncio.sleep(0)
+    ready = DevelopedFrame(frame(2), b"", ImageContent.from_bytes(encode(frame(2), OPTIONS), "image/jpeg"))
+    bench.video.receive("camera", ready, 2.0)
+    assert bench.reports == []
+    bench.encoder.open.set()
+    await bench.settle()
+    assert [frame_id for _, frame_id, _, _ in bench.reports] == [facts.frame_id for facts in bench.facts]
+    assert bench.reports[1][2] is ready.image
+
+
+async def test_a_frame_that_is_developed_after_its_source_ended_is_let_go(bench):
+    bench.video.add("camera")
+    bench.video.remove("camera")
+    assert bench.video.develop("camera", frame(3)).image is None
 
 
 def undecoded(number: int) -> UndecodedFrame:

@@ -93,6 +93,9 @@ class Looker:
     def may_hold(self, pts_ms: int) -> bool:
         return pts_ms % 2 == 0
 
+    def develop(self, frame: Any, /) -> Any:
+        return frame
+
     def receive(self, frame: Any, arrived_at: float, /) -> None:
         assert arrived_at <= self.now()
         if isinstance(frame, UndecodedFrame):

@@ -131,6 +131,9 @@ class Sink:
         del pts_ms
         return False
 
+    def develop(self, frame: Any, /) -> Any:
+        return frame
+
     def receive(self, frame: Any, arrived_at: float, /) -> None: ...
 
     def run(self, job: Any, done: Any, /) -> None:
