@@ -51,7 +51,12 @@ class NullModel(RealtimeModel):
 
     # -- as a transport ---------------------------------------------------------------------------------------------
 
+    is_clear = True
+
     async def send(self, data: str | bytes) -> None:
+        self.send_at_once(data)
+
+    def send_at_once(self, data: str | bytes) -> None:
         text = data if isinstance(data, str) else data.decode()
         if "input_audio_buffer.append" in text[:80]:
             self.audio_messages += 1

@@ -51,7 +51,8 @@ def samples_to_ms(samples: int, rate_hz: int) -> int:
     Raises:
         ArgumentError: `rate_hz` is no positive int.
     """
-    _check_positive("rate_hz", rate_hz)
+    if type(rate_hz) is not int or rate_hz < 1:  # hot path: twice for every 20 ms of a call
+        _check_positive("rate_hz", rate_hz)
     return (samples * 1000 + rate_hz // 2) // rate_hz
 
 

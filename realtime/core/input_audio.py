@@ -22,11 +22,11 @@ _IDLE_REPLAY_SECONDS = 1.0
 class AudioTape:
     """PCM16 mono chunks that know their position; whole samples can be taken from the front."""
 
-    __slots__ = ("_chunks", "end", "start")
+    __slots__ = ("chunks", "end", "start")
 
     def __init__(self) -> None:
         """An empty tape at position 0."""
-        self._chunks: deque[bytes] = deque()
+        self.chunks: deque[bytes] = deque()
         self.start = 0
         """Position of the first sample that is still there."""
         self.end = 0
@@ -38,7 +38,7 @@ class AudioTape:
 
     def append(self, pcm: bytes) -> None:
         """Add samples at the end."""
-        self._chunks.append(pcm)
+        self.chunks.append(pcm)
         self.end += len(pcm) // 2
 
     def take_until(self, position: int) -> bytes:
@@ -46,11 +46,11 @@ class AudioTape:
         position = min(max(position, self.start), self.end)
         parts: list[bytes] = []
         while self.start < position:
-            chunk = self._chunks.popleft()
+            chunk = self.chunks.popleft()
             samples = len(chunk) // 2
             wanted = position - self.start
             if samples > wanted:
-                self._chunks.appendleft(chunk[wanted * 2 :])
+                self.chunks.appendleft(chunk[wanted * 2 :])
                 chunk = chunk[: wanted * 2]
                 samples = wanted
             parts.append(chunk)
@@ -59,7 +59,7 @@ class AudioTape:
 
     def copy_all(self) -> bytes:
         """Everything on the tape, which keeps it."""
-        return b"".join(self._chunks)
+        return b"".join(self.chunks)
 
     def keep_last(self, samples: int) -> int:
         """Drop from the front until at most `samples` are left.
@@ -69,20 +69,20 @@ class AudioTape:
         """
         before = self.start
         while len(self) > samples:
-            chunk = self._chunks[0]
+            chunk = self.chunks[0]
             here = len(chunk) // 2
             over = len(self) - samples
             if here <= over:
-                self._chunks.popleft()
+                self.chunks.popleft()
                 self.start += here
             else:
-                self._chunks[0] = chunk[over * 2 :]
+                self.chunks[0] = chunk[over * 2 :]
                 self.start += over
         return self.start - before
 
     def clear(self, *, at: int | None = None) -> None:
         """Empty the tape; the next sample stands at `at`, or where the tape ended."""
-        self._chunks.clear()
+        self.chunks.clear()
         self.end = self.end if at is None else at
         self.start = self.end
 
@@ -109,11 +109,14 @@ class InputAudio:
             reports_boundaries: The provider says when speech begins; where it does not, every sound may be speech.
         """
         self.rate_hz = rate_hz
-        self._lane: deque[bytes | CommitAudio | ClearAudio] = deque()
+        self.lane: deque[bytes | CommitAudio | ClearAudio] = deque()
+        """What waits for the socket. For looking at."""
         self._lane_samples = 0
         self._lane_bound = int(lane_seconds * rate_hz)
         self._replay_bound = int(replay_seconds * rate_hz)
-        self._records = records
+        self._idle = int(_IDLE_REPLAY_SECONDS * rate_hz)
+        self.records = records
+        """Whether turns' audio is kept."""
         self.replay = AudioTape()
         self.live = AudioTape()
         self.sent = 0
@@ -148,7 +151,7 @@ class InputAudio:
 
     def push(self, pcm: bytes) -> None:  # hot path: 25–50 times a second
         """Queue audio; the oldest waiting audio is dropped if the lane is full."""
-        self._lane.append(pcm)
+        self.lane.append(pcm)
         self._lane_samples += len(pcm) // 2
         self.since_commit += len(pcm) // 2
         while self._lane_samples > self._lane_bound:
@@ -157,19 +160,19 @@ class InputAudio:
     def _drop_oldest(self) -> None:
         """The oldest audio goes, and with the last of a turn its commit: there is nothing left to commit."""
         kept: list[CommitAudio | ClearAudio] = []
-        while not isinstance(entry := self._lane.popleft(), bytes):
+        while not isinstance(entry := self.lane.popleft(), bytes):
             kept.append(entry)
         self._lane_samples -= len(entry) // 2
         self.dropped += len(entry) // 2
         is_next_empty = bool(kept) or not self._taken_since_mark
-        if is_next_empty and self._lane and isinstance(self._lane[0], CommitAudio):
-            self._lane.popleft()
+        if is_next_empty and self.lane and isinstance(self.lane[0], CommitAudio):
+            self.lane.popleft()
             self._commits_waiting -= 1
-        self._lane.extendleft(reversed(kept))
+        self.lane.extendleft(reversed(kept))
 
     def mark(self, command: CommitAudio | ClearAudio) -> None:
         """Queue a commit or a clear behind the audio before it."""
-        self._lane.append(command)
+        self.lane.append(command)
         self._commits_waiting += isinstance(command, CommitAudio)
         self.since_commit = 0
 
@@ -179,13 +182,13 @@ class InputAudio:
 
     def has_waiting(self) -> bool:
         """Whether the lane holds anything."""
-        return bool(self._lane)
+        return bool(self.lane)
 
     def take(self, command_id: str) -> AppendAudio | CommitAudio | ClearAudio | None:
         """The next of the lane, counted as sent."""
-        if not self._lane:
+        if not self.lane:
             return None
-        entry = self._lane.popleft()
+        entry = self.lane.popleft()
         if not isinstance(entry, bytes):
             self._taken_since_mark = 0
             self._commits_waiting -= isinstance(entry, CommitAudio)
@@ -194,13 +197,24 @@ class InputAudio:
                 self.live.clear()
             return entry
         self._lane_samples -= len(entry) // 2
-        self._taken_since_mark += len(entry) // 2
-        self.sent += len(entry) // 2
-        self.replay.append(entry)
-        self.replay.keep_last(min(self._replay_bound, self._replay_needed()))
-        if self._records:
-            self.live.append(entry)
-        return AppendAudio(command_id=command_id, pcm=entry)
+        return self.send(command_id, entry)
+
+    def send(self, command_id: str, pcm: bytes) -> AppendAudio:  # hot path: 50 times a second
+        """Count audio as sent; it was not in the lane, or is not any more."""
+        samples = len(pcm) // 2
+        self._taken_since_mark += samples
+        self.sent += samples
+        # kept is what a dropped connection would lose: all of an unfinished turn, else what may not have arrived
+        replay, needed = self.replay, self._replay_bound
+        replay.chunks.append(pcm)
+        replay.end += samples
+        if self.reports_boundaries and not self._turn_open:
+            needed = min(needed, self._idle + self.sent - self._arrived)
+        if replay.end - replay.start > needed:
+            replay.keep_last(needed)
+        if self.records:
+            self.live.append(pcm)
+        return AppendAudio(command_id=command_id, pcm=pcm)
 
     # -- what was sent ----------------------------------------------------------------------------------------------
 
@@ -212,16 +226,6 @@ class InputAudio:
     def samples_at(self, at_ms: int) -> int:
         """The sample position of a time that the provider reported."""
         return at_ms * self.rate_hz // 1000
-
-    @property
-    def _idle(self) -> int:
-        return int(_IDLE_REPLAY_SECONDS * self.rate_hz)
-
-    def _replay_needed(self) -> int:
-        """Samples that a dropped connection would lose: all of an unfinished turn, else what may not have arrived."""
-        if self._turn_open or not self.reports_boundaries:
-            return self._replay_bound
-        return self._idle + self.sent - self._arrived
 
     def note_arrival(self) -> None:
         """The provider said something, so the line was whole: what was sent a moment ago has arrived."""
@@ -254,7 +258,7 @@ class InputAudio:
             self.replay.keep_last(self._idle + int(silent_seconds * self.rate_hz))
         unheard = self.replay.take_until(self.replay.end)
         if unheard:
-            self._lane.appendleft(unheard)
+            self.lane.appendleft(unheard)
             self._lane_samples += len(unheard) // 2
         self.sent = self._arrived = self._taken_since_mark = 0
         self.replay.clear(at=0)

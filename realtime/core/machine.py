@@ -15,6 +15,7 @@ from realtime.core import model_events as reported
 from realtime.core.acts import MachineActs
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import (
+    AppendAudio,
     CommitAudio,
     CreateItem,
     CreateResponse,
@@ -152,15 +153,35 @@ class SessionMachine(MachineActs):
 
     # == feed: tracks ===================================================================================================
 
-    def receive_audio(self, pcm: bytes, *, now: float) -> None:  # hot path: 25–50 times a second
-        """The user's audio: PCM16 mono at `ModelCapabilities.input_rate_hz`, whole samples; none to a model that takes none."""
-        if self._is_closed or not self._parts.capabilities.supports_audio_input:
-            return
-        self._parts.effects.now = now
-        told = self._parts.missing_audio.heard(pcm, now=now)
-        if told:
-            self._parts.input_audio.push(told)
-        self._parts.memory.bound()
+    def receive_audio(
+        self, pcm: bytes, *, at_once: bool = False, now: float
+    ) -> AppendAudio | None:  # hot path: 25–50 times a second
+        """The user's audio; none to a model that takes none.
+
+        Args:
+            pcm: PCM16 mono at `ModelCapabilities.input_rate_hz`, whole samples.
+            at_once: The socket takes something now.
+            now: The present moment.
+
+        Returns:
+            With `at_once`, what `next_link_command` would give, if that is this audio: it is to be sent, and counts as sent.
+            It has brought no deadline nearer then. None: it waits for `next_link_command`.
+        """
+        parts = self._parts
+        if self._is_closed or not parts.capabilities.supports_audio_input:
+            return None
+        parts.effects.now = now
+        at_once = at_once and parts.missing_audio.goes_on
+        told = parts.missing_audio.heard(pcm, now=now)
+        command = parts.outbox.pass_on(told) if at_once and told else None
+        if command is None:
+            if told:
+                parts.input_audio.push(told)
+        elif parts.input_audio.records:
+            parts.keeping.bound_audio()
+        if parts.memory.is_capped:
+            parts.memory.bound()
+        return command
 
     def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame
         """Whether the thumbprint of a frame will matter (a question: it changes nothing)."""
@@ -282,7 +303,7 @@ class SessionMachine(MachineActs):
     # == feed: the link =================================================================================================
 
     def receive_command_done(self, command_id: str, *, now: float) -> None:  # hot path: every wire message
-        """A link command was written to the socket."""
+        """A link command was written to the socket. Audio need not be told of: it counts as sent when it was taken."""
         if self._is_closed:
             return
         self._parts.effects.now = now

@@ -40,6 +40,8 @@ class MemoryCap:
             effects: Audio that waits for the socket; where events and commands go.
         """
         self._limit = limit_bytes
+        self.is_capped = limit_bytes is not None
+        """Whether there is a cap at all."""
         self._keeping = keeping
         self._outgoing = outgoing
         self._sampler = sampler

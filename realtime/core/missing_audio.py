@@ -48,6 +48,8 @@ class MissingAudio:
         """Whether silence ends the user's turns; changes with the model."""
         self.is_voice_heard = False
         """Our own ears hear the user speak (models that report no speech)."""
+        self.goes_on = False
+        """Sound has come and no silence has stood in for it since: more of it brings no deadline nearer."""
         self._lasts_until: float | None = None
         self._made_seconds = 0.0
         self._repeatable = 0
@@ -65,9 +67,12 @@ class MissingAudio:
         """
         if self._repeatable:
             pcm = self._without_repeated(pcm, now=now)
-        begins_at = now if self._lasts_until is None else max(now, self._lasts_until)
+        begins_at = self._lasts_until
+        if begins_at is None or begins_at < now:
+            begins_at = now
         self._lasts_until = begins_at + len(pcm) / 2 / self._input.rate_hz
         self._made_seconds = 0.0
+        self.goes_on = True
         return pcm
 
     def _without_repeated(self, pcm: bytes, *, now: float) -> bytes:
@@ -114,6 +119,7 @@ class MissingAudio:
                 self._repeatable, self._told_until, self._came_at = 0, self._lasts_until, None
             samples = round(_STEP_SECONDS * self._input.rate_hz)
             self._input.push(bytes(samples * 2))
+            self.goes_on = False
             self._made_seconds += _STEP_SECONDS
             self._repeatable += samples
             self._told_until += _STEP_SECONDS

@@ -61,6 +61,12 @@ class MachineReading:
         return self._parts.outbox.has_waiting()
 
     @property
+    def has_output(self) -> bool:
+        """Whether `next_command` or `next_event` has something."""
+        effects = self._parts.effects
+        return bool(effects.events or effects.local)
+
+    @property
     def is_busy(self) -> bool:
         """Whether a reply is being made, played or waited for."""
         return (

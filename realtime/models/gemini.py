@@ -16,7 +16,7 @@ from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError, UserError
 from realtime.models.base import RealtimeModel, check_name, check_settings
-from realtime.transports.websocket import KeepAlive, Transport, connect
+from realtime.transports.websocket import KeepAlive, PromptTransport, Transport, connect
 from realtime.wire.base import Resumption
 from realtime.wire.gemini import GeminiOptions, GeminiWire
 from realtime.wire.gemini_decode import GREETING
@@ -188,11 +188,22 @@ class _GreetingTransport:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._prompt = transport if isinstance(transport, PromptTransport) else None
         self._has_greeted = False
 
     async def send(self, data: str | bytes) -> None:
         """Send one wire message."""
         await self._transport.send(data)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether `send` would not wait."""
+        return self._prompt is not None and self._prompt.is_clear
+
+    def send_at_once(self, data: str | bytes) -> None:
+        """As `send`, without waiting."""
+        assert self._prompt is not None
+        self._prompt.send_at_once(data)
 
     async def receive(self) -> str | bytes:
         """The greeting first, then what the provider says."""

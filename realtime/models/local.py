@@ -16,7 +16,7 @@ from realtime.core.settings import TurnDetection, check_number
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, ModelError
 from realtime.models.server_process import ServerProcess
 from realtime.models.websocket import WebSocketModel
-from realtime.transports.websocket import Transport, connect
+from realtime.transports.websocket import PromptTransport, Transport, connect
 
 __all__ = ["LocalRealtime"]
 
@@ -121,12 +121,27 @@ class _HeldTransport:
 
     def __init__(self, transport: Transport, let_go: Callable[[_HeldTransport], None]) -> None:
         self._transport = transport
+        self._prompt = transport if isinstance(transport, PromptTransport) else None
         self._let_go = let_go
 
     async def send(self, data: str | bytes) -> None:
         """Send one wire message."""
         try:
             await self._transport.send(data)
+        except LinkLost:
+            self._let_go(self)
+            raise
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether `send` would not wait."""
+        return self._prompt is not None and self._prompt.is_clear
+
+    def send_at_once(self, data: str | bytes) -> None:
+        """As `send`, without waiting."""
+        assert self._prompt is not None
+        try:
+            self._prompt.send_at_once(data)
         except LinkLost:
             self._let_go(self)
             raise

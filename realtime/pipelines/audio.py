@@ -72,7 +72,11 @@ class AudioInput:
 
     def receive_pcm(self, source: str, samples: bytes) -> None:  # hot path: every packet of every source
         """Take PCM16 mono at the model's rate, whole samples, of a source that was added."""
-        self._emit(self._mixer.push(source, samples))
+        audio = samples if source == self._mixer.alone else self._mixer.push(source, samples)
+        if not self._pending and self._chunk_bytes <= len(audio) <= self._max_chunk_bytes:
+            self._deliver(audio)
+        else:
+            self._emit(audio)
 
     def flush(self) -> None:
         """Deliver what is too short for a chunk."""

@@ -51,9 +51,8 @@ class Clock(Protocol):
 class SystemClock:
     """The system's clocks. `now()` is the event loop's time, so that timers and decisions agree."""
 
-    def now(self) -> float:
-        """Monotonic seconds, as of the event loop's clock."""
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
+    """Monotonic seconds, as of the event loop's clock. Hot path: several times for every 20 ms of a call."""
 
     def wall(self) -> float:
         """Seconds since the epoch."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.commands import ConfigureSession, CreateItem
+from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand
 from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionReady, SessionUpdated
 from realtime.errors import LinkLost, ModelError
 from realtime.pipelines.clock import Clock, Deadline
@@ -83,6 +83,16 @@ class Connection:
     def bridge(self, session: ModelCapabilities) -> None:
         """Convert between the model's sample rates and those of the session, which it keeps."""
         self.rates = RateBridge(session, self.model.capabilities)
+
+    def encode(self, command: LinkCommand) -> list[str | bytes]:  # hot path: every wire message
+        """A command as wire messages, at the model's rates.
+
+        Raises:
+            UserError: The protocol has no place for it.
+        """
+        if self.rates.takes_as_is:
+            return self.wire.encode(command)
+        return [data for each in self.rates.outgoing(command) for data in self.wire.encode(each)]
 
     def ends_in(self, seconds: float, *, now: float, announced: bool = False) -> None:
         """The provider said how long it will keep the connection; an earlier end that it gave before stands."""

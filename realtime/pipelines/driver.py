@@ -46,7 +46,8 @@ class Driver:
         self._armed_for: float | None = None
         self._draining = False
         self._closed = False
-        self._error: BaseException | None = None
+        self._heard_reply: str | None = None
+        self._unsaid_ms: int | None = None
 
     @property
     def machine(self) -> SessionMachine:
@@ -78,7 +79,8 @@ class Driver:
 
         Args:
             action: Called with the machine and the present moment; it returns at once.
-            timeless: It brings no deadline nearer by itself; the timer is looked at only if something follows from it.
+            timeless: It brings no deadline nearer by itself, and asks for no reply's position; the timer is looked at only if
+                something follows from it.
 
         Returns:
             What the action returns.
@@ -89,6 +91,8 @@ class Driver:
         if self._closed:
             raise SessionClosed("the session has ended")
         try:
+            if self._unsaid_ms is not None and not timeless:
+                self.catch_up()
             return action(self._entrance, self._clock.now())
         finally:
             self._drain(timeless=timeless)
@@ -104,12 +108,57 @@ class Driver:
         if self._closed:
             return
         try:
+            if self._unsaid_ms is not None and not timeless:
+                self.catch_up()
             action(self._entrance, self._clock.now())
         except Exception as error:
             logger.debug("%s fed the machine something that it refused", where, exc_info=True)
             self.publish(ErrorReported(error=error, where=where))
         finally:
             self._drain(timeless=timeless)
+
+    def report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
+        """A reply has been heard up to a position.
+
+        The machine is told at once of the first of a reply, whose moment counts (`TurnLatency`), and of its end. Of what is
+        between it is told before the next step, which may ask for it (behaviour.md P1): nothing else does.
+        """
+        if reply_id == self._heard_reply and not finished:
+            self._unsaid_ms = played_ms
+            return
+        self.feed(
+            lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"
+        )
+        if played_ms > 0:
+            self._heard_reply = reply_id
+
+    def catch_up(self) -> None:
+        """Tell the machine what it was not told yet of how far the reply has been heard; before reading it (P1)."""
+        played_ms, self._unsaid_ms = self._unsaid_ms, None
+        if played_ms is not None and self._heard_reply is not None and not self._closed:
+            self._entrance.receive_played(self._heard_reply, played_ms, now=self._clock.now())
+
+    def receive_audio(
+        self, pcm: bytes, send: Callable[[AppendAudio], None] | None = None
+    ) -> None:  # hot path: 50 times a second
+        """Feed the user's sound.
+
+        Args:
+            pcm: PCM16 mono at the model's rate, whole samples.
+            send: Sends it at once, if nothing waits before it; must not raise. None: the socket does not take it.
+        """
+        if self._closed:
+            return
+        try:
+            command = self._entrance.receive_audio(pcm, at_once=send is not None, now=self._clock.now())
+            if command is not None and send is not None:
+                send(command)
+                if not self._machine.has_output:
+                    return
+        except Exception as error:
+            logger.debug("the machine refused sound", exc_info=True)
+            self.publish(ErrorReported(error=error, where="audio"))
+        self._drain()
 
     def next_link_command(self) -> LinkCommand | None:  # hot path: every wire message
         """What the provider is to be told next, or None. Called when the socket is writable."""

@@ -207,9 +207,7 @@ class MediaSources:
         """What is wanted of a track that we receive, also while the model can make nothing of it: another one may."""
         if kind == "audio":
             self._audio.add(source)
-            return lambda intake: intake.listen(
-                self._audio.rate_hz, lambda samples: self._hand_on(self._audio.receive_pcm, source, samples)
-            )
+            return lambda intake: intake.listen(self._audio.rate_hz, self._ear(source))
         self._video.add(source)
         viewer = Viewer(
             self._driver,
@@ -222,6 +220,21 @@ class MediaSources:
             run=self._run,
         )
         return lambda intake: intake.look(viewer, decodes_all=self._decodes_all)
+
+    def _ear(self, source: str) -> Callable[[bytes], None]:
+        """Who takes the sound of a track that we receive: as `_hand_on`, in one step."""
+        receive, failing = self._audio.receive_pcm, self._failing
+
+        def hear(samples: bytes) -> None:  # hot path: every packet
+            try:
+                receive(source, samples)
+            except Exception as error:
+                self._note_fault(source, error)
+            else:
+                if failing:
+                    failing.discard(source)
+
+        return hear
 
     def _handler(self, kind: str, source: str) -> Callable[[Any], None]:
         """Who takes the frames, also while the model can make nothing of them: another one may."""
@@ -236,13 +249,16 @@ class MediaSources:
         try:
             take(source, frame)
         except Exception as error:
-            self._faults[source] = self._faults.get(source, 0) + 1
-            if source not in self._failing:
-                self._failing.add(source)
-                self._driver.publish(ErrorReported(error=error, where=f"track {source}"))
+            self._note_fault(source, error)
         else:
             if self._failing:
                 self._failing.discard(source)
+
+    def _note_fault(self, source: str, error: Exception) -> None:
+        self._faults[source] = self._faults.get(source, 0) + 1
+        if source not in self._failing:
+            self._failing.add(source)
+            self._driver.publish(ErrorReported(error=error, where=f"track {source}"))
 
     def _on_end(self, source: str, error: BaseException | None) -> None:
         reader = self._readers.pop(source, None)

@@ -31,12 +31,15 @@ class Mixer:
         self._max_lag = pcm.ms_to_samples(max_lag_ms, rate_hz)
         self._emitted = 0
         self._ends: dict[str, int] = {}
+        self.alone: str | None = None
+        """The only source, if it stands where the stream does: its audio need not be pushed, as it goes through untouched."""
         self._sum: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self.late = 0
         """Samples that came too late for their place and were put at the present one."""
 
     def add(self, source: str) -> None:
         """Make room for a source; its first sample stands where the stream now is."""
+        self.alone = None
         self._ends.setdefault(source, self._emitted)
 
     def remove(self, source: str) -> bytes:
@@ -45,6 +48,7 @@ class Mixer:
         Returns:
             What could be given now that it is not waited for.
         """
+        self.alone = None
         self._ends.pop(source, None)
         if not self._ends:
             return self._take(len(self._sum))
@@ -67,6 +71,7 @@ class Mixer:
         self._ends[source] = end + len(samples) // 2
         if len(self._ends) == 1 and not len(self._sum):
             self._emitted = self._ends[source]
+            self.alone = source
             return samples
         self._add(end - self._emitted, samples)
         foremost = max(self._ends.values())

@@ -34,11 +34,9 @@ class RateBridge:
         """
         self._out_rates = (model.output_rate_hz, session.output_rate_hz)
         self._heard: dict[tuple[str, str, int], PcmConverter] = {}
-        self._spoken = (
-            None
-            if session.input_rate_hz == model.input_rate_hz
-            else PcmConverter(session.input_rate_hz, model.input_rate_hz)
-        )
+        self.takes_as_is = session.input_rate_hz == model.input_rate_hz
+        """The user's sound need not be converted: what goes out is what `outgoing` was given."""
+        self._spoken = None if self.takes_as_is else PcmConverter(session.input_rate_hz, model.input_rate_hz)
 
     def outgoing(self, command: LinkCommand) -> list[LinkCommand]:  # hot path: 50 times a second
         """What is sent for a command: nothing where the sound is too short to be converted yet."""

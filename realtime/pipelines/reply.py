@@ -363,11 +363,17 @@ class ReplyPlayer:
         reply = self._replies.get(reply_id)
         if reply is None or reply.stopped or self._closed:
             return
-        reply.given_ms = reply.track_offset_ms + played_ms
-        self.listener.take(reply_id, reply.given_ms, finished=finished and reply.ended)
+        reply.given_ms = given_ms = reply.track_offset_ms + played_ms
+        is_out = finished and reply.ended
+        if self.listener.take(reply_id, given_ms, finished=is_out):
+            reply.heard_ms = given_ms
+            if is_out:
+                self._tell(reply, given_ms, finished=True)
+            else:
+                self._report(reply_id, given_ms, finished=False)
 
     def _hear(self, reply_id: str, played_ms: int, finished: bool) -> None:
-        """What the track gave away has been heard."""
+        """What the track gave away a while ago has been heard."""
         reply = self._replies.get(reply_id)
         if reply is not None and not reply.stopped and not self._closed:
             reply.heard_ms = played_ms

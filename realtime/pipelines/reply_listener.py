@@ -44,7 +44,7 @@ class ReplyListener:
         """Nobody measures yet.
 
         Args:
-            tell: Called with a reply's id, its position in ms and whether it has been heard out.
+            tell: Called with a reply's id, its position in ms and whether it has been heard out, for what had to wait.
             clock: For noticing that reports have stopped.
         """
         self._tell = tell
@@ -94,17 +94,21 @@ class ReplyListener:
 
     # -- what the player does -------------------------------------------------------------------------------------------
 
-    def take(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
-        """The track gave a piece of a reply away."""
+    def take(self, reply_id: str, played_ms: int, *, finished: bool) -> bool:  # hot path: 50 a second
+        """The track gave a piece of a reply away.
+
+        Returns:
+            Whether that counts as heard, as nobody measures; else it is told later.
+        """
         self._mark += 1
-        if not self._waiting and not self.measures:
-            self._tell(reply_id, played_ms, finished)
-            return
+        if not self._waiting and ((self._heard_at is None and self._away_until is None) or not self.measures):
+            return True
         self._waiting.append(_Piece(self._mark, reply_id, played_ms, finished))
         if len(self._waiting) > _MOST_WAITING:
             oldest = self._waiting[0].mark
             self._give(lambda piece: piece.mark <= oldest)
         self.look()
+        return False
 
     def look(self) -> None:
         """If reports have stopped, count as without them."""

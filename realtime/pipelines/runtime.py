@@ -122,7 +122,7 @@ class SessionRuntime:
         self._tap = self.driver.note(opening)
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
         self.takeover = Takeover(model, driver=self.driver, link=self.link, encoder=self._encoder, spawn=self.spawn)
-        self.player = ReplyPlayer(capabilities.output_rate_hz, self._report_played, clock)
+        self.player = ReplyPlayer(capabilities.output_rate_hz, self.driver.report_played, clock)
         self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio, now=clock.now)
         self._voice = VoiceWatch(
             self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual"
@@ -302,7 +302,7 @@ class SessionRuntime:
 
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
         """Input audio, PCM16 mono at the model's rate."""
-        self.driver.feed(lambda machine, now: machine.receive_audio(pcm, now=now), where="audio")
+        self.driver.receive_audio(pcm, self.link.short_way)
         self._voice.receive(pcm)
 
     def hear(self, pcm: bytes) -> None:
@@ -311,13 +311,9 @@ class SessionRuntime:
         Raises:
             SessionClosed: The session has ended.
         """
-        self.driver.step(lambda machine, now: machine.receive_audio(pcm, now=now))
-        self._voice.receive(pcm)
-
-    def _report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
-        self.driver.feed(
-            lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"
-        )
+        if self.driver.closed:
+            raise SessionClosed("the session has ended")
+        self.receive_audio(pcm)
 
     def _report_image(self, *, source: str, frame_id: int, image: ImageContent | None, **outcome: Any) -> None:
         self.driver.feed(

@@ -30,6 +30,7 @@ class VoiceWatch:
             is_manual: The application ends turns: no provider reports speech then.
         """
         self._driver = driver
+        self._machine = driver.machine
         self._rate_hz = rate_hz
         self._is_manual = is_manual
         self._step_bytes = pcm.ms_to_samples(_STEP_MS, rate_hz) * 2
@@ -40,7 +41,7 @@ class VoiceWatch:
 
     def receive(self, audio: bytes) -> None:  # hot path: 50 times a second
         """Hear input audio, PCM16 mono, whole samples, after the machine took it."""
-        if self._driver.machine.capabilities.reports_speech_boundaries and not self._is_manual:
+        if self._machine.capabilities.reports_speech_boundaries and not self._is_manual:
             self._detector = None
             return
         if self._detector is None:

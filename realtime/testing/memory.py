@@ -138,6 +138,22 @@ class MemoryEnd:
             check_size(data, self._max_message_bytes)
         while self._lost is None and self.other.is_full and not self._pair.is_stalled:
             await self.other.wait_for_change()
+        self.send_at_once(data)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether `send` would not wait."""
+        return self._lost is None and (self._pair.is_stalled or not self.other.is_full)
+
+    def send_at_once(self, data: str | bytes) -> None:
+        """As `send`, without waiting.
+
+        Raises:
+            ModelError: With code ``message_too_large``.
+            LinkLost: The connection is gone.
+        """
+        if self._max_message_bytes is not None:
+            check_size(data, self._max_message_bytes)
         if self._lost is not None:
             raise self._lost
         self.sent += 1

@@ -149,7 +149,7 @@ class _Player:
             found = getattr(machine, name)(*args, **kwargs)
         except RealtimeError:
             found = None  # it was raised then, too: what followed from it is in the recording
-        if name == "next_link_command" and found is not None:
+        if name in ("next_link_command", "receive_audio") and found is not None:
             self._commands.append(found)
         while (command := machine.next_command()) is not None:
             self._commands.append(command)

@@ -83,8 +83,11 @@ class GeminiWire:
         messages: list[JsonObject] = []
         if self._history_is_open and not self._belongs_to_history(command):
             messages += self._close_history()
+        written: list[str | bytes]
         if isinstance(command, AppendAudio):
-            written: list[str | bytes] = [*map(dump_message, messages), *self._append(command.pcm)]
+            written = self._append(command.pcm)
+            if messages:
+                written[:0] = map(dump_message, messages)
         else:
             written = [*map(dump_message, messages + self._messages(command))]
         self._encoded += len(written)
@@ -176,9 +179,9 @@ class GeminiWire:
 
     # -- sound ------------------------------------------------------------------------------------------------------
 
-    def _append(self, data: bytes) -> list[str]:
+    def _append(self, data: bytes) -> list[str | bytes]:
         # hot path: fifty times a second; base64 needs no escaping, and the rest of the message is always the same
-        messages: list[str] = []
+        messages: list[str | bytes] = []
         if self._is_manual and not self._is_active:
             self._is_active = True
             messages.append(_ACTIVITY_START)

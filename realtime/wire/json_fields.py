@@ -33,6 +33,7 @@ __all__ = [
     "objects_of",
     "optional_text_of",
     "parse_message",
+    "quote",
     "required_text",
     "strings_of",
     "text_of",
@@ -51,6 +52,9 @@ def _optional(module: str, function: str) -> Callable[..., Any] | None:
 _fast_loads: Final = _optional("orjson", "loads")
 _fast_decode: Final = _optional("pybase64", "b64decode")
 _fast_encode: Final = _optional("pybase64", "b64encode_as_string")
+
+quote: Final[Callable[[str], str]] = json.encoder.encode_basestring_ascii
+"""A string as JSON, in ASCII."""
 
 JsonObject = dict[str, Any]
 """A JSON object as it was parsed: any field may be missing or of another type than its name says."""
@@ -113,7 +117,8 @@ def encode_base64(data: bytes) -> str:
     """Write bytes as base64."""
     # hot path: every chunk of input audio
     if _fast_encode is not None:
-        return cast("str", _fast_encode(data))
+        text: str = _fast_encode(data)
+        return text
     return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
@@ -122,7 +127,8 @@ def decode_base64(text: str) -> bytes | None:
     # hot path: every chunk of reply audio
     try:
         if _fast_decode is not None:
-            return cast("bytes", _fast_decode(text, validate=True))
+            data: bytes = _fast_decode(text, validate=True)
+            return data
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         pass

@@ -10,7 +10,6 @@ that takes several numbers the later ones (``c7``, ``c7#2``, …).
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -30,7 +29,7 @@ from realtime.core.model_events import ModelEvent
 from realtime.core.settings import TurnDetection, check_count, check_number
 from realtime.errors import ArgumentError
 from realtime.wire.base import WireStatistics
-from realtime.wire.json_fields import dump_message, encode_base64
+from realtime.wire.json_fields import dump_message, encode_base64, quote
 from realtime.wire.openai_client_events import (
     AudioClearEvent,
     AudioCommitEvent,
@@ -59,6 +58,7 @@ from realtime.wire.openai_shapes import (
 
 __all__ = ["OpenAIOptions", "OpenAIWire", "turn_detection_config"]
 
+_APPEND = '{"type":"input_audio_buffer.append","event_id":'
 _MAX_APPEND_BYTES = 192_000  # four seconds at 24 kHz: one message never holds much (field case B39)
 
 
@@ -172,7 +172,13 @@ class OpenAIWire:
         """
         messages: list[str | bytes]
         if isinstance(command, AppendAudio):
-            messages = [*self._append(command)]
+            # hot path: fifty times a second; base64 needs no escaping
+            pcm, event_id = command.pcm, quote(command.command_id)
+            if len(pcm) <= _MAX_APPEND_BYTES:
+                self._encoded += 1
+                return [f'{_APPEND}{event_id},"audio":"{encode_base64(pcm)}"}}']
+            chunks = (pcm[at : at + _MAX_APPEND_BYTES] for at in range(0, len(pcm), _MAX_APPEND_BYTES))
+            messages = [f'{_APPEND}{event_id},"audio":"{encode_base64(chunk)}"}}' for chunk in chunks]
         else:
             events = self._events(command)
             for number, event in enumerate(events, 1):
@@ -194,16 +200,6 @@ class OpenAIWire:
             malformed=decoder.malformed,
             unknown=decoder.unknown.counts(),
         )
-
-    def _append(self, command: AppendAudio) -> list[str]:
-        # hot path: fifty times a second; the id and base64 need no escaping beyond the id's own
-        event_id = json.dumps(command.command_id)
-        head = f'{{"type":"input_audio_buffer.append","event_id":{event_id},"audio":"'
-        pcm = command.pcm
-        if len(pcm) <= _MAX_APPEND_BYTES:
-            return [f'{head}{encode_base64(pcm)}"}}']
-        chunks = (pcm[at : at + _MAX_APPEND_BYTES] for at in range(0, len(pcm), _MAX_APPEND_BYTES))
-        return [f'{head}{encode_base64(chunk)}"}}' for chunk in chunks]
 
     def _events(self, command: LinkCommand) -> list[ClientEvent]:
         match command:
@@ -233,7 +229,7 @@ class OpenAIWire:
                 if command.response_id:
                     event["response_id"] = command.response_id
                 return [event]
-            case AppendAudio():  # in `_append`
+            case AppendAudio():  # in `encode`
                 return []
             case _:
                 assert_never(command)

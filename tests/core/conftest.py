@@ -62,6 +62,10 @@ class Rig:
         self.audio_ms = 0
         self.last_item: str | None = None
         self.acknowledges = True
+        self.sends_at_once = False
+        """The socket takes sound as it comes."""
+        self.passed = 0
+        """Pieces of sound that went to the socket at once."""
         self.at_every_step: list[Callable[[], None]] = []
         self.overhears: list[Callable[[do.LinkCommand | said.ModelEvent | None], None]] = []
         """Told of everything on the line, both ways; None for a drop."""
@@ -86,16 +90,20 @@ class Rig:
         pulled: list[do.LinkCommand] = []
         while (command := self.machine.next_link_command(now=self.now)) is not None:
             pulled.append(command)
-            self.sent.append(command)
-            self._overhear(command)
-            self.machine.receive_command_done(command.command_id, now=self.now)
-            if isinstance(command, do.AppendAudio):
-                self.audio_ms += len(command.pcm) * 1000 // 2 // RATE
+            self._write(command)
+            if not isinstance(command, do.AppendAudio):
+                self.machine.receive_command_done(command.command_id, now=self.now)
             if self.acknowledges and isinstance(command, do.CreateItem):
                 self.acknowledge(command)
             self.drain()
         self.drain()
         return pulled
+
+    def _write(self, command: do.LinkCommand) -> None:
+        self.sent.append(command)
+        self._overhear(command)
+        if isinstance(command, do.AppendAudio):
+            self.audio_ms += len(command.pcm) * 1000 // 2 // RATE
 
     def acknowledge(self, command: do.CreateItem) -> None:
         role = str(command.message.role.value)
@@ -149,7 +157,10 @@ class Rig:
     def hear(self, ms: int) -> None:
         """The microphone gives `ms` of audio, which is sent."""
         for _ in range(ms // 20):
-            self.machine.receive_audio(pcm(20), now=self.now)
+            command = self.machine.receive_audio(pcm(20), at_once=self.sends_at_once, now=self.now)
+            if command is not None:
+                self.passed += 1
+                self._write(command)
             self.now = round(self.now + 0.02, 6)
             self.pull()
 

@@ -212,7 +212,9 @@ class Caller:
         self.rig.connect()
 
 
-def make_call(make_rig: Any, seed: int, *, turns: int, drops: bool = True) -> Caller:
+def make_call(
+    make_rig: Any, seed: int, *, turns: int, drops: bool = True, at_once: bool = False, retention: Any = (), **more: Any
+) -> Caller:
     chance = random.Random(seed)
     budgets = Budgets(
         images_max=chance.choice([None, None, 0, 1, 3]),
@@ -225,9 +227,14 @@ def make_call(make_rig: Any, seed: int, *, turns: int, drops: bool = True) -> Ca
         sampling=FrameSampling(fps_idle=1.0),
         window=ContextWindow(max_tokens=budgets.window, keep_recent_turns=1, max_tool_calls_per_turn=100),
         retention=Retention(
-            images_max=budgets.images_max, images_every_n=budgets.images_every_n, mirror_evictions=budgets.mirrors
+            images_max=budgets.images_max,
+            images_every_n=budgets.images_every_n,
+            mirror_evictions=budgets.mirrors,
+            **dict(retention),
         ),
+        **more,
     )
+    rig.sends_at_once = at_once
     caller = Caller(rig, seed, budgets, drops=drops)
     caller.run(turns)
     return caller
@@ -280,6 +287,22 @@ def test_the_same_calls_give_the_same_events_and_commands(make_rig, seed):
     assert one.rig.machine.statistics() == other.rig.machine.statistics()
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "more", [{}, {"retention": {"audio": "all", "audio_max_seconds": 1}}, {"memory_limit_bytes": 40_000}]
+)
+def test_sound_that_is_sent_as_it_comes_changes_nothing_else(make_rig, seed, more):
+    """`receive_audio(at_once=True)` is `receive_audio` and `next_link_command` in one, also over drops."""
+    one, other = (make_call(make_rig, seed, turns=12, at_once=at_once, **more) for at_once in (False, True))
+    assert other.rig.passed > 5
+    assert one.rig.passed == 0
+    assert one.rig.sent == other.rig.sent
+    assert one.rig.events == other.rig.events
+    assert one.rig.local == other.rig.local
+    assert one.rig.machine.statistics() == other.rig.machine.statistics()
+    assert one.rig.machine.get_deadline() == other.rig.machine.get_deadline()
+
+
 def test_sound_on_its_way_out_and_frames_bring_no_deadline_nearer(make_rig, monkeypatch):
     """What `Driver` relies on when it does not look at its timer after them."""
     seen_names: set[str] = set()
@@ -288,15 +311,12 @@ def test_sound_on_its_way_out_and_frames_bring_no_deadline_nearer(make_rig, monk
         real = getattr(SessionMachine, name)
 
         def call(machine: SessionMachine, *args: Any, **kwargs: Any) -> Any:
-            is_sound = name == "receive_command_done" and isinstance(
-                machine._parts.outbox._under_way.get(args[0]), do.AppendAudio
-            )
             effects = machine._parts.effects
             before, waiting = machine.get_deadline(), (len(effects.events), len(effects.local))
             result = real(machine, *args, **kwargs)
             is_timeless = {
                 "receive_frame": True,
-                "receive_command_done": is_sound,
+                "receive_audio": result is not None,
                 "next_link_command": result is None or isinstance(result, do.AppendAudio),
             }[name]
             if is_timeless and (len(effects.events), len(effects.local)) == waiting:
@@ -307,10 +327,10 @@ def test_sound_on_its_way_out_and_frames_bring_no_deadline_nearer(make_rig, monk
 
         return call
 
-    for name in ("receive_frame", "receive_command_done", "next_link_command"):
+    for name in ("receive_frame", "receive_audio", "next_link_command"):
         monkeypatch.setattr(SessionMachine, name, watched(name))
     for seed in range(10):
-        make_call(make_rig, seed, turns=10)
+        make_call(make_rig, seed, turns=10, at_once=True)
     assert len(seen_names) == 3
 
 

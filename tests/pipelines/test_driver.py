@@ -280,3 +280,165 @@ async def test_a_slow_iterator_does_not_hold_up_a_fast_one(driver):
     await reading
     assert len(got) == 1500
     assert slow.dropped == 1001
+
+
+# -- the user's sound ----------------------------------------------------------------------------------------------------
+
+
+class Hearing(Machine):
+    """Takes sound; what the socket would take at once is given back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[bytes, bool, float]] = []
+        self.waits = False
+        self.played: list[tuple[str, int, bool, float]] = []
+        self.looked = 0
+
+    @property
+    def has_output(self) -> bool:
+        return bool(self.events or self.commands)
+
+    def get_deadline(self) -> float | None:
+        self.looked += 1
+        return super().get_deadline()
+
+    def receive_audio(self, pcm: bytes, *, at_once: bool, now: float) -> AppendAudio | None:
+        self.heard.append((pcm, at_once, now))
+        command = AppendAudio(command_id="a", pcm=pcm)
+        if at_once and not self.waits:
+            return command
+        self.link.append(command)
+        return None
+
+    def receive_played(self, reply_id: str, played_ms: int, *, finished: bool = False, now: float) -> None:
+        self.played.append((reply_id, played_ms, finished, now))
+
+
+@pytest.fixture
+def hearing() -> Hearing:
+    return Hearing()
+
+
+@pytest.fixture
+def listener(hearing: Hearing, clock: ManualClock) -> Driver:
+    return Driver(hearing, clock)  # type: ignore[arg-type]
+
+
+def test_sound_that_the_socket_takes_is_sent_within_the_step_and_nobody_is_woken(listener, hearing):
+    sent: list[AppendAudio] = []
+    woken: list[str] = []
+    listener.connect(execute=nothing, wake_link=lambda: woken.append("woken"))
+    listener.receive_audio(b"12", sent.append)
+    assert hearing.heard == [(b"12", True, 100.0)]
+    assert sent == [AppendAudio(command_id="a", pcm=b"12")]
+    assert woken == []
+    assert hearing.looked == 0
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_sound_that_has_to_wait_wakes_the_link(listener, hearing, waits):
+    hearing.waits = waits
+    sent: list[AppendAudio] = []
+    woken: list[str] = []
+    listener.connect(execute=nothing, wake_link=lambda: woken.append("woken"))
+    listener.receive_audio(b"12", sent.append if waits else None)
+    assert sent == []
+    assert woken == ["woken"]
+    assert hearing.looked == 1
+    assert listener.next_link_command() == AppendAudio(command_id="a", pcm=b"12")
+
+
+def test_what_follows_from_sound_is_drained_after_it_was_sent(listener, hearing):
+    order: list[str] = []
+    listener.connect(execute=lambda command: order.append(command.command_id), wake_link=nothing)
+    hearing.commands.append(play(1))
+    listener.receive_audio(b"12", lambda _: order.append("sent"))
+    assert order == ["sent", "1"]
+
+
+async def test_sound_that_the_machine_refuses_becomes_an_event(listener, hearing, monkeypatch):
+    stream = listener.subscribe()
+
+    def refuse(*_given: object, **_named: object) -> None:
+        raise UserError("no")
+
+    monkeypatch.setattr(hearing, "receive_audio", refuse)
+    listener.receive_audio(b"12", nothing)
+    event = await anext(stream)
+    assert isinstance(event, ErrorReported)
+    assert event.where == "audio"
+
+
+def test_after_the_end_sound_goes_nowhere(listener, hearing):
+    listener.close(None)
+    listener.receive_audio(b"12", nothing)
+    assert hearing.heard == []
+
+
+# -- what was heard of a reply ---------------------------------------------------------------------------------------------
+
+
+def test_of_a_reply_that_is_being_heard_the_machine_is_told_before_it_is_asked_anything(listener, hearing, clock):
+    """P1: a position that is asked for is exact. The first is told at once, since its moment counts."""
+    listener.report_played("r", 20, finished=False)
+    assert hearing.played == [("r", 20, False, 100.0)]
+    for ms in (40, 60, 80):
+        clock.advance(0.02)
+        listener.report_played("r", ms, finished=False)
+    assert len(hearing.played) == 1
+    seen: list[Any] = []
+    listener.step(lambda _machine, _now: seen.extend(hearing.played))
+    assert seen[1:] == [("r", 80, False, clock.now())]
+    listener.feed(nothing, where="test")
+    assert len(hearing.played) == 2
+
+
+def test_steps_that_ask_for_no_position_are_told_none(listener, hearing):
+    listener.connect(execute=nothing, wake_link=nothing)
+    listener.report_played("r", 20, finished=False)
+    listener.report_played("r", 40, finished=False)
+    listener.step(nothing, timeless=True)
+    listener.receive_audio(b"12", nothing)
+    listener.next_link_command()
+    assert len(hearing.played) == 1
+    listener.catch_up()
+    listener.catch_up()
+    assert hearing.played[1:] == [("r", 40, False, 100.0)]
+
+
+def test_the_end_of_a_reply_and_the_next_one_are_told_at_once_and_in_order(listener, hearing):
+    for ms, finished in ((20, False), (40, False), (60, True)):
+        listener.report_played("r", ms, finished=finished)
+    listener.report_played("s", 20, finished=False)
+    assert [told[:3] for told in hearing.played] == [
+        ("r", 20, False),
+        ("r", 40, False),
+        ("r", 60, True),
+        ("s", 20, False),
+    ]
+
+
+def test_a_reply_of_which_nothing_was_heard_yet_is_not_begun(listener, hearing):
+    """The moment of its first sound is the one that counts."""
+    listener.report_played("r", 0, finished=False)
+    listener.report_played("r", 20, finished=False)
+    assert [told[1] for told in hearing.played] == [0, 20]
+
+
+async def test_time_that_passes_is_told_what_was_heard_first(listener, hearing, clock):
+    hearing.deadline = 101.0
+    listener.report_played("r", 20, finished=False)
+    listener.report_played("r", 40, finished=False)
+    await clock.run(1.5)
+    assert hearing.handled == [101.0]
+    assert hearing.played[-1][1] == 40
+
+
+def test_after_the_end_nothing_more_is_told(listener, hearing):
+    listener.report_played("r", 20, finished=False)
+    listener.report_played("r", 40, finished=False)
+    listener.close(None)
+    listener.catch_up()
+    listener.report_played("r", 60, finished=True)
+    assert len(hearing.played) == 1

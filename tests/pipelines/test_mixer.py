@@ -125,3 +125,27 @@ def test_any_sequence_equals_the_naive_sum_and_stays_bounded(pushes):
     length = max(map(len, lines.values()))
     padded = [line + [0] * (length - len(line)) for line in lines.values()]
     assert out == [min(32_767, max(-32_768, sum(column))) for column in zip(*padded, strict=True)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "remove", "push"]), st.sampled_from("ab"), st.integers(0, 40)), max_size=30
+    )
+)
+def test_audio_of_the_only_source_need_not_be_pushed(steps):
+    """Whoever asks `alone` first gets what a mixer gives that is pushed everything, and the same is late."""
+    asked, pushed = Mixer(RATE, max_lag_ms=10), Mixer(RATE, max_lag_ms=10)
+    sources: set[str] = set()
+    for number, (act, source, count) in enumerate(steps):
+        if act == "add":
+            sources.add(source)
+            asked.add(source)
+            pushed.add(source)
+        elif act == "remove":
+            sources.discard(source)
+            assert asked.remove(source) == pushed.remove(source)
+        elif source in sources:
+            data = samples(*[number + 1] * count)
+            given_back = data if asked.alone == source else asked.push(source, data)
+            assert given_back == pushed.push(source, data)
+    assert asked.late == pushed.late

@@ -19,7 +19,7 @@ from websockets.exceptions import ConnectionClosed
 from realtime.errors import ArgumentError, LinkLost, ModelError
 from realtime.testing import check_transport
 from realtime.transports import websocket
-from realtime.transports.websocket import KeepAlive, Transport, check_size, connect, is_loopback
+from realtime.transports.websocket import KeepAlive, PromptTransport, Transport, check_size, connect, is_loopback
 
 LIMIT = 100_000
 
@@ -418,3 +418,50 @@ class TestTls:
             await near.send("over TLS")
             assert await near.receive() == "over TLS"
             await near.aclose()
+
+
+async def test_what_is_sent_at_once_arrives_in_order_with_what_is_sent(server):
+    near = await connect(server.url, max_message_bytes=LIMIT)
+    assert isinstance(near, PromptTransport)
+    far = await server.taken()
+    assert near.is_clear
+    near.send_at_once("wörd")
+    await near.send("two")
+    near.send_at_once(b"\x00\xff")
+    assert [await far.recv() for _ in range(3)] == ["wörd", "two", b"\x00\xff"]
+    with pytest.raises(ModelError) as caught:
+        near.send_at_once("x" * (LIMIT + 1))
+    assert caught.value.code == websocket.MESSAGE_TOO_LARGE
+    assert near.is_clear
+    await near.aclose()
+    assert not near.is_clear
+    with pytest.raises(LinkLost):
+        near.send_at_once("late")
+
+
+async def test_a_socket_that_is_backed_up_is_not_clear_until_it_was_read(server):
+    """L4, B41: what cannot leave waits where it is bounded."""
+    near = await connect(server.url)
+    assert isinstance(near, PromptTransport)
+    far = await server.taken()
+    far.transport.pause_reading()
+    sent = 0
+    while near.is_clear:
+        near.send_at_once("x" * 50_000)
+        sent += 1
+        assert sent < 10_000
+    far.transport.resume_reading()
+    for _ in range(sent):
+        await far.recv()
+    await turns_until(lambda: near.is_clear)
+    await near.aclose()
+
+
+async def test_a_connection_that_the_server_has_closed_is_not_clear(server):
+    near = await connect(server.url)
+    assert isinstance(near, PromptTransport)
+    far = await server.taken()
+    await far.close()
+    with pytest.raises(LinkLost):
+        await near.receive()
+    assert not near.is_clear

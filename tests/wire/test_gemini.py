@@ -4,6 +4,8 @@ import base64
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.core.commands import (
@@ -22,6 +24,7 @@ from realtime.core.settings import ToolSpec, TurnDetection
 from realtime.errors import ArgumentError, UserError
 from realtime.pcm import wav_bytes
 from realtime.testing import check_wire_format
+from realtime.wire import json_fields
 from realtime.wire.base import ReconfigurationError, ResumableWire, Resumption, WireFormat
 from realtime.wire.gemini import GeminiOptions, GeminiWire
 
@@ -293,6 +296,18 @@ class TestSound:
         assert {blob["mimeType"] for blob in blobs} == {"audio/pcm;rate=16000"}
         assert b"".join(base64.b64decode(blob["data"]) for blob in blobs) == data
         assert len(blobs) > 1
+
+    @pytest.mark.parametrize("is_fast", [True, False])
+    @given(pcm=st.binary(max_size=2_000))
+    def test_sound_is_written_as_json_would_write_it(self, is_fast, pcm):
+        wire = make()
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_fast:
+                patch.setattr(json_fields, "_fast_encode", None)
+            [message] = wire.encode(AppendAudio(command_id="k", pcm=pcm))
+        audio = {"data": base64.b64encode(pcm).decode(), "mimeType": "audio/pcm;rate=16000"}
+        assert message == json.dumps({"realtimeInput": {"audio": audio}}, separators=(",", ":"))
+        assert wire.statistics().encoded == 1
 
     def test_push_to_talk_marks_where_activity_begins_and_ends(self):
         wire = make()

@@ -4,6 +4,8 @@ import base64
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.realtime import RealtimeClientEvent
 from pydantic import TypeAdapter
 
@@ -22,8 +24,11 @@ from realtime.core.commands import (
 from realtime.core.settings import ToolSpec, TurnDetection
 from realtime.errors import ArgumentError
 from realtime.testing import sample_commands
+from realtime.wire import json_fields
 from realtime.wire.openai import OpenAIOptions, OpenAIWire, turn_detection_config
 from realtime.wire.openai_messages import parse_client_event
+from realtime.wire.voice_live import VoiceLiveWire
+from realtime.wire.xai import XaiWire
 
 PUBLISHED = TypeAdapter(RealtimeClientEvent)
 
@@ -82,6 +87,21 @@ def test_audio_is_base64_and_long_audio_several_messages():
     assert b"".join(base64.b64decode(message["audio"]) for message in messages) == pcm
     assert max(len(message["audio"]) for message in messages) < 300_000
     assert len(encode(AppendAudio(command_id="k", pcm=bytes(960)))) == 1
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+@pytest.mark.parametrize("make_wire", [OpenAIWire, XaiWire, VoiceLiveWire])
+@given(command_id=st.text(), pcm=st.binary(max_size=2_000))
+def test_audio_is_written_as_json_would_write_it(make_wire, is_fast, command_id, pcm):
+    wire = make_wire()
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_fast:
+            patch.setattr(json_fields, "_fast_encode", None)
+        [message] = wire.encode(AppendAudio(command_id=command_id, pcm=pcm))
+    audio = base64.b64encode(pcm).decode()
+    event = {"type": "input_audio_buffer.append", "event_id": command_id, "audio": audio}
+    assert message == json.dumps(event, separators=(",", ":"))
+    assert wire.statistics().encoded == 1
 
 
 def test_a_response_is_asked_for_with_what_was_overridden_and_no_more():
