@@ -37,7 +37,7 @@ class _Waiting:
         self.command = command
         self.keep_reason: KeepReason | None = keep_reason
         self.was_sent = False
-        self.source_size = (0, 0)
+        self.source_size: tuple[int, int] = (0, 0)
         """Of the frame that it was made from."""
         self.kept: ChatMessage | None = message
         """What is recorded of it, once it was sent."""
