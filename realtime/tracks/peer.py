@@ -15,6 +15,7 @@ from aiortc import RTCPeerConnection
 from aiortc.mediastreams import MediaStreamTrack
 
 from realtime.errors import ArgumentError, UserError
+from realtime.tracks.aiortc_internals.certificates import accept_rsa
 from realtime.tracks.reply_out import send_reply, take_back_reply
 from realtime.tracks.rtp_receiver import RunJob, receive_directly
 
@@ -127,4 +128,5 @@ def attach_peer(
         )
     if reply_track is not None:
         send_reply(pc, reply_track)
+    accept_rsa(pc)
     return PeerAttachment(pc, on_track, reply_track, run)
