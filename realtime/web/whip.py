@@ -6,7 +6,8 @@ the address is the call's secret: who knows it may end the call, as the RFC has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -24,28 +25,25 @@ __all__ = ["routes"]
 
 _SDP: Final = "application/sdp"
 _FRAGMENT: Final = "application/trickle-ice-sdpfrag"
+_LINE: Final = re.compile(r"[a-z]=\S")
 
 
 def routes(state: WebState) -> list[Route]:
     """The endpoints."""
 
-    def guarded(endpoint: Callable[[Request, WebState], Any]) -> Callable[[Request], Any]:
+    def route(path: str, **endpoints: Callable[[Request, WebState], Awaitable[Response]]) -> Route:
         async def answer(request: Request) -> Response:
             try:
                 state.guard.check_origin(request.headers)
-                response: Response = await endpoint(request, state)
-                return response
+                return await endpoints[request.method](request, state)
             except CallRefused as error:
                 return refusal(error)
 
-        return answer
+        return Route(path, answer, methods=list(endpoints))
 
     return [
-        Route("/whip", guarded(_publish), methods=["POST"]),
-        Route("/whip", guarded(_options), methods=["OPTIONS"]),
-        Route("/whip/{secret}", guarded(_trickle), methods=["PATCH"]),
-        Route("/whip/{secret}", guarded(_end), methods=["DELETE"]),
-        Route("/whip/{secret}", guarded(_options), methods=["OPTIONS"]),
+        route("/whip", POST=_publish, OPTIONS=_options),
+        route("/whip/{secret}", PATCH=_trickle, DELETE=_end, OPTIONS=_session_options),
     ]
 
 
@@ -75,16 +73,21 @@ async def _publish(request: Request, state: WebState) -> Response:
 
 
 async def _trickle(request: Request, state: WebState) -> Response:
-    """PATCH: more candidates. ICE restarts are refused: make another call."""
+    """PATCH: more candidates (RFC 9725 section 4.3). ICE restarts are refused, and the ICE session stays: make another call."""
     call = _find(request, state)
     _check_type(request, _FRAGMENT)
     matched = request.headers.get("if-match")
-    if matched is not None and matched not in ("*", _etag(call)):
-        return Response(status_code=412)
+    if matched is None:
+        return Response("If-Match has to name the ICE session (ETag)", 428, media_type="text/plain")
+    if matched.strip() != "*" and _etag(call) not in map(str.strip, matched.split(",")):
+        return Response("that ICE session is over", 412, media_type="text/plain")
     fragment = (await read_body(request, state.limits.max_message_bytes)).decode("utf-8", "replace")
-    if matched == "*" or _changes_credentials(fragment, call):
+    lines = [line for line in map(str.strip, fragment.splitlines()) if line]
+    if not lines or not all(_LINE.match(line) for line in lines):
+        raise CallRefused("bad_message", "the body must be lines of a session description")
+    if matched.strip() == "*" or _changes_credentials(lines, call):
         return Response("ICE restarts are not supported", 422, media_type="text/plain")
-    for candidate in _candidates(fragment):
+    for candidate in _candidates(lines):
         await call.add_candidate(candidate)
     return Response(status_code=204)
 
@@ -99,13 +102,19 @@ async def _end(request: Request, state: WebState) -> Response:
 async def _options(request: Request, state: WebState) -> Response:
     """OPTIONS: what may be posted, and, for who may call, the ICE servers."""
     state.guard.check_rate(remote_address(request))
-    response = Response(status_code=204, headers={"Accept-Post": _SDP, "Accept-Patch": _FRAGMENT})
+    response = Response(status_code=204, headers={"Allow": "POST, OPTIONS", "Accept-Post": _SDP})
     try:
         await state.guard.check_token(bearer(request.headers))
     except CallRefused:
         return response
     _add_links(response, await state.calls.find_servers(remote_address(request)))
     return response
+
+
+async def _session_options(request: Request, state: WebState) -> Response:
+    """OPTIONS of a call: what may be patched."""
+    state.guard.check_rate(remote_address(request))
+    return Response(status_code=204, headers={"Allow": "PATCH, DELETE, OPTIONS", "Accept-Patch": _FRAGMENT})
 
 
 def _find(request: Request, state: WebState) -> Call:
@@ -128,18 +137,18 @@ def _check_type(request: Request, wanted: str) -> None:
         raise CallRefused("bad_type", f"the body must be {wanted}")
 
 
-def _changes_credentials(fragment: str, call: Call) -> bool:
+def _changes_credentials(lines: list[str], call: Call) -> bool:
     """Whether a fragment names another ICE session than the offer did."""
-    remote = call.peer.remote_sdp if call.peer is not None else ""
-    return any(line.startswith("a=ice-ufrag:") and line.strip() not in remote for line in fragment.splitlines())
+    known = set(map(str.strip, call.peer.remote_sdp.splitlines())) if call.peer is not None else set[str]()
+    return any(line.startswith(("a=ice-ufrag:", "a=ice-pwd:")) and line not in known for line in lines)
 
 
-def _candidates(fragment: str) -> list[Mapping[str, Any] | None]:
+def _candidates(lines: list[str]) -> list[Mapping[str, Any] | None]:
     """The candidates of an SDP fragment (RFC 8840), each with its media section; None: there are no more."""
     found: list[Mapping[str, Any] | None] = []
     mid: str | None = None
     index = -1
-    for line in map(str.strip, fragment.splitlines()):
+    for line in lines:
         if line.startswith("m="):
             index, mid = index + 1, None
         elif line.startswith("a=mid:"):

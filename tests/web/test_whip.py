@@ -71,13 +71,55 @@ async def test_what_cannot_be_patched_is_refused(serve, http, sender):
     served = await serve()
     created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
     url = served.url + created.headers["location"]
-    assert (await http.patch(url, content="a=x", headers=SDP)).status_code == 415
+    tagged = FRAGMENT | {"If-Match": created.headers["etag"]}
+    assert (await http.patch(url, content="a=x", headers=tagged | SDP)).status_code == 415
+    assert (await http.patch(url, content="a=x", headers=FRAGMENT)).status_code == 428
     assert (await http.patch(url, content="a=x", headers=FRAGMENT | {"If-Match": '"other"'})).status_code == 412
-    restart = await http.patch(url, content="a=ice-ufrag:other\r\n", headers=FRAGMENT)
-    assert restart.status_code == 422
-    assert (await http.patch(f"{served.url}/whip/wrong", content="", headers=FRAGMENT)).status_code == 404
+    several = FRAGMENT | {"If-Match": f'"other", {created.headers["etag"]}'}
+    assert (await http.patch(url, content="a=x", headers=several)).status_code == 204
+    for malformed in ("", "nonsense", '{"candidate": 1}', "a=x\r\nnonsense"):
+        assert (await http.patch(url, content=malformed, headers=tagged)).status_code == 400
+    assert (await http.patch(f"{served.url}/whip/wrong", content="", headers=tagged)).status_code == 404
     many = "a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 100
-    assert (await http.patch(url, content=many, headers=FRAGMENT)).status_code == 413
+    assert (await http.patch(url, content=many, headers=tagged)).status_code == 413
+
+
+@pytest.mark.parametrize("any_session", [True, False])
+async def test_an_ice_restart_is_refused_and_the_call_goes_on(serve, http, model, sender, any_session):
+    """RFC 9725: 422, since candidates can be trickled and ICE cannot be restarted; the ICE session stays as it is."""
+    served = await serve()
+    created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    await sender.setRemoteDescription(RTCSessionDescription(created.text, "answer"))
+    url = served.url + created.headers["location"]
+    known = next(line for line in sender.localDescription.sdp.splitlines() if line.startswith("a=ice-ufrag"))
+    tag = "*" if any_session else created.headers["etag"]
+    fragment = f"{known[:-1]}\r\na=ice-pwd:{'x' * 24}\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n"
+    refused = await http.patch(url, content=fragment, headers=FRAGMENT | {"If-Match": tag})
+    assert refused.status_code == 422
+    assert "etag" not in refused.headers
+    async with asyncio.timeout(60):
+        await connected(sender)
+        await model.hears_audio(24_000)
+    assert (await http.delete(url, headers={"If-Match": '"any"'})).status_code == 200
+
+
+async def test_what_an_address_takes_is_said(serve, http, sender):
+    """RFC 9110: a method that is not there is told with those that are; RFC 5789: and a PATCH with its types."""
+    served = await serve()
+    created = await http.post(f"{served.url}/whip", content=sender.localDescription.sdp, headers=SDP)
+    endpoint, session = f"{served.url}/whip", served.url + created.headers["location"]
+    for url, allowed, refused in (
+        (endpoint, {"POST", "OPTIONS"}, ("GET", "HEAD", "PUT", "PATCH", "DELETE")),
+        (session, {"PATCH", "DELETE", "OPTIONS"}, ("GET", "HEAD", "PUT", "POST")),
+    ):
+        for method in refused:
+            answer = await http.request(method, url)
+            assert answer.status_code == 405
+            assert set(answer.headers["allow"].split(", ")) == allowed
+        asked = await http.request("OPTIONS", url)
+        assert asked.status_code == 204
+        assert set(asked.headers["allow"].split(", ")) == allowed
+        assert ("accept-post" in asked.headers, "accept-patch" in asked.headers) == (url == endpoint, url == session)
 
 
 async def test_what_cannot_be_published_is_refused_and_leaves_no_call(serve, http):
