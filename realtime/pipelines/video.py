@@ -17,6 +17,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+import av
+
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
 from realtime.core.events import FrameKept, SessionEvent
@@ -228,6 +230,9 @@ class VideoInput:
             frame: A picture, as itself or as `develop` gave it; or an `UndecodedFrame` that was not due: it may be held, and is
                 decoded if it is shown.
             captured_at: When it came, on the session's clock; None: now.
+
+        Raises:
+            ImageError: It is none of these.
         """
         entry = self._sources[source]
         thumb, image = b"", None
@@ -238,9 +243,11 @@ class VideoInput:
         width, height = frame_size(frame)
         media_ms = pts_ms(frame)
         at_ms = round(now * 1000) if media_ms is None else media_ms
-        is_to_compare = bool(self._min_change) and not is_known and not isinstance(frame, UndecodedFrame)
-        if is_to_compare and self._looks_at(source, pts_ms=at_ms, captured_at=now):
-            thumb = _thumbprint(frame)
+        is_picture = not is_known and not isinstance(frame, UndecodedFrame)
+        if is_picture and self._looks_at(source, pts_ms=at_ms, captured_at=now):
+            if not isinstance(frame, av.VideoFrame):
+                raise ImageError("frame", type(frame).__name__, "an av.VideoFrame")
+            thumb = _thumbprint(frame) if self._min_change else b""
         facts = FrameFacts(
             frame_id=next(self._frame_ids),
             source=source,
