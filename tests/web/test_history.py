@@ -49,6 +49,15 @@ def test_what_is_still_being_said_is_marked_and_frames_are_left_out():
     assert [(each["id"], each.get("pending")) for each in told] == [("m1", None), ("m2", True)]
 
 
+def test_calls_and_results_are_told_in_their_place():
+    call = ChatMessage(ChatRole.ASSISTANT, "", "m2", (FunctionCall("book", "{}", "c"),))
+    result = ChatMessage(ChatRole.TOOL, "Full.", "m3", tool_call_id="c", tool_name="book", is_error=True)
+    told = history_of(said(1), call, result).to_dict()["messages"]
+    assert [each["id"] for each in told] == ["m1", "m2", "m3"]
+    assert told[1]["tool_calls"] == [{"name": "book", "call_id": "c", "arguments": "{}"}]
+    assert (told[2]["tool_call_id"], told[2]["tool_name"], told[2]["is_error"]) == ("c", "book", True)
+
+
 def test_only_the_newest_are_told():
     told = history_of(*(said(number) for number in range(300))).to_dict()["messages"]
     assert [told[0]["id"], told[-1]["id"], len(told)] == ["m100", "m299", 200]

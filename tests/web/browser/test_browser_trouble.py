@@ -140,6 +140,54 @@ def test_what_happened_while_the_page_was_away_is_caught_up_with(wired):
     expect(page.locator(".line .said")).to_have_text(["First.", "While away.", "Second.", "It still goes on."])
 
 
+def test_tools_that_ran_while_the_page_was_away_are_told_as_if_it_had_been_there(wired):
+    """Each once, in its place, whether it was told live, by the history or by both; an id may come again."""
+    visitor, wire = wired()
+    page = visitor.page
+
+    def said(name: str, role: str, text: str, **more: Any) -> dict[str, Any]:
+        return {"id": name, "role": role, "text": text, "images": 0, "interrupted": False, **more}
+
+    def calling(name: str, call_id: str, city: str) -> dict[str, Any]:
+        return said(name, "assistant", "", tool_calls=[{"name": "weather", "call_id": call_id, "arguments": city}])
+
+    def result(name: str, call_id: str, text: str, **more: Any) -> dict[str, Any]:
+        return said(name, "tool", text, tool_call_id=call_id, tool_name="weather", **more)
+
+    history = [
+        said("m1", "user", "Rome and Oslo?"),
+        calling("m2", "c1", "Rome"),
+        result("m3", "c1", "Sunny"),
+        calling("m4", "c2", "Oslo"),
+        result("m5", "c2", "no such place", is_error=True),
+        said("m6", "assistant", "Sunny in Rome."),
+        calling("m7", "c1", "Bonn"),
+        result("m8", "c1", "Rain"),
+    ]
+    told = [
+        "Rome and Oslo?",
+        "weather(Rome)",
+        "weather gave: Sunny",
+        "weather(Oslo)",
+        "weather failed: no such place",
+        "Sunny in Rome.",
+        "weather(Bonn)",
+        "weather gave: Rain",
+    ]
+    visitor.begin()
+    wire.event("MessageCommitted", message=history[0])
+    wire.event("ToolCalled", call_id="c1", name="weather", arguments="Rome")
+    wire.change = lambda message: message | {"messages": history} if message["type"] == "history" else message
+    wire.cut()
+    for _ in range(2):
+        expect(page.locator(".line .said")).to_have_text(told)
+        visitor.connected()
+        page.reload()
+    visitor.connected()
+    wire.event("ToolCalled", call_id="c1", name="weather", arguments="Nice")
+    expect(page.locator(".line .said")).to_have_text([*told, "weather(Nice)"])
+
+
 # -- a reply that sounds, a key that is held ----------------------------------------------------------------------------
 
 
