@@ -227,11 +227,13 @@ def test_nothing_is_wider_than_the_window_and_every_control_can_be_hit(visit):
 def test_the_theme_follows_the_system_until_one_is_chosen(visit):
     visitor = visit(color_scheme="dark")
     page = visitor.page
-    ground = "() => getComputedStyle(document.body).backgroundColor"
+    ground = """() => [getComputedStyle(document.body).backgroundColor,
+      ...["--line", "--you", "--reply"].map((name) => getComputedStyle(document.documentElement).getPropertyValue(name))]"""
     dark = page.evaluate(ground)
     page.emulate_media(color_scheme="light")
     light = page.evaluate(ground)
-    assert light != dark
+    assert not set(light) & set(dark)
+    assert all(color.startswith("rgb(") for color in light + dark)  # the meter draws with them
     page.click("#theme")
     expect(page.locator("#theme")).to_have_attribute("aria-label", "Theme: dark")
     assert page.evaluate(ground) == dark
