@@ -36,7 +36,7 @@ from realtime.wire.base import ReconfigurationError, Resumption, WireStatistics
 from realtime.wire.gemini_decode import GeminiDecoder
 from realtime.wire.gemini_setup import GeminiOptions, setup_message
 from realtime.wire.gemini_turns import picture_blob, picture_part, turns_of
-from realtime.wire.json_fields import JsonObject, dump_message, encode_base64
+from realtime.wire.json_fields import JsonObject, dump_around, dump_message, encode_base64
 
 __all__ = ["GeminiOptions", "GeminiWire"]
 
@@ -89,7 +89,7 @@ class GeminiWire:
             if messages:
                 written[:0] = map(dump_message, messages)
         else:
-            written = [*map(dump_message, messages + self._messages(command))]
+            written = [*map(_write, messages + self._messages(command))]
         self._encoded += len(written)
         return written
 
@@ -279,3 +279,11 @@ class GeminiWire:
             return [{"realtimeInput": {"text": "\n".join(words) or _GO_ON}}]
         turns: JsonObject = {"turns": [{"role": "user", "parts": [{"text": note}]}]} if note else {}
         return [{"clientContent": {**turns, "turnComplete": True}}]
+
+
+def _write(message: JsonObject) -> str:
+    """Write a message; the data of a picture that is shown is nearly all of it, and is put in as it is."""
+    blob: JsonObject | None = message.get("realtimeInput", {}).get("video")
+    if blob is None:
+        return dump_message(message)
+    return dump_around({"realtimeInput": {"video": {**blob, "data": ""}}}, "data", [("", blob["data"])])

@@ -10,9 +10,11 @@ that takes several numbers the later ones (``c7``, ``c7#2``, …).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from realtime.chat.messages import ImageContent
 from realtime.core.commands import (
     AppendAudio,
     CancelResponse,
@@ -29,7 +31,7 @@ from realtime.core.model_events import ModelEvent
 from realtime.core.settings import TurnDetection, check_count, check_number
 from realtime.errors import ArgumentError
 from realtime.wire.base import WireStatistics
-from realtime.wire.json_fields import dump_message, encode_base64, quote
+from realtime.wire.json_fields import dump_around, dump_message, encode_base64, quote
 from realtime.wire.openai_client_events import (
     AudioClearEvent,
     AudioCommitEvent,
@@ -42,7 +44,7 @@ from realtime.wire.openai_client_events import (
     SessionUpdateEvent,
 )
 from realtime.wire.openai_decode import OpenAIDecoder
-from realtime.wire.openai_items import items_of
+from realtime.wire.openai_items import address_head, items_of
 from realtime.wire.openai_shapes import (
     AudioFormat,
     AudioInputConfig,
@@ -183,7 +185,8 @@ class OpenAIWire:
             events = self._events(command)
             for number, event in enumerate(events, 1):
                 event["event_id"] = command.command_id if number == 1 else f"{command.command_id}#{number}"
-            messages = [*map(dump_message, events)]
+            images = iter(command.message.images if isinstance(command, CreateItem) else ())
+            messages = [_write(event, images) for event in events]
         self._encoded += len(messages)
         return messages
 
@@ -320,6 +323,17 @@ class OpenAIWire:
         if options.speed is not None:
             config["speed"] = options.speed
         return config
+
+
+def _write(event: ClientEvent, images: Iterator[ImageContent]) -> str:
+    """Write an event; `images` gives the data of its pictures, which are nearly all of it."""
+    if event["type"] != "conversation.item.create":
+        return dump_message(event)
+    parts = [part for part in event["item"].get("content", ()) if part["type"] == "input_image"]
+    if not parts:
+        return dump_message(event)
+    shown = [next(images) for _ in parts]
+    return dump_around(event, "image_url", [(address_head(image), encode_base64(image.data)) for image in shown])
 
 
 def _response_event(command: CreateResponse) -> ResponseCreateEvent:

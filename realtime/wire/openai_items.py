@@ -17,7 +17,7 @@ from realtime.pcm import read_wav
 from realtime.wire.json_fields import encode_base64
 from realtime.wire.openai_shapes import ContentPart, Item, Role
 
-__all__ = ["items_of"]
+__all__ = ["address_head", "items_of"]
 
 _ROLES: Final[dict[str, Role]] = {
     ChatRole.SYSTEM: "system",
@@ -30,7 +30,9 @@ _DETAILS: Final[dict[str, Literal["auto", "low", "high"]]] = {"auto": "auto", "l
 
 
 def items_of(message: ChatMessage, *, input_rate_hz: int, known_calls: Container[str] = ()) -> list[Item]:
-    """Put a message as items, as many as `wire.base.item_count` says, without their ids.
+    """Put a message as items, as many as `wire.base.item_count` says, without their ids and without their pictures' data.
+
+    Of each picture, in the message's order, only the `address_head` is there: the data are put in when it is written.
 
     Args:
         message: Any message.
@@ -114,7 +116,12 @@ def _picture(image: ImageContent) -> ContentPart:
         raise UserError(
             "OpenAI's realtime protocol takes pictures as data URLs, not by address: fetch it first (ImageContent.from_bytes)"
         )
-    return ContentPart(type="input_image", image_url=image.url, detail=_DETAILS.get(image.detail, "auto"))
+    return ContentPart(type="input_image", image_url=address_head(image), detail=_DETAILS.get(image.detail, "auto"))
+
+
+def address_head(image: ImageContent) -> str:
+    """A picture's data URL, as far as its data."""
+    return f"data:{image.mime_type};base64,"
 
 
 def _speech(audio: AudioContent, rate_hz: int) -> ContentPart:

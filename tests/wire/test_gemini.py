@@ -309,6 +309,15 @@ class TestSound:
         assert message == json.dumps({"realtimeInput": {"audio": audio}}, separators=(",", ":"))
         assert wire.statistics().encoded == 1
 
+    @pytest.mark.parametrize("is_fast", [True, False])
+    def test_a_picture_is_written_as_json_would_write_it(self, is_fast, monkeypatch):
+        if not is_fast:
+            monkeypatch.setattr(json_fields, "_fast_encode", None)
+        shown = ChatMessage(ChatRole.USER, "", "m", images=(PICTURE,), source="camera", created_at=1.0)
+        [message] = make().encode(CreateItem(command_id="k", message=shown, item_ids=("m",)))
+        video = {"data": base64.b64encode(PICTURE.data).decode(), "mimeType": "image/png"}
+        assert message == json.dumps({"realtimeInput": {"video": video}}, separators=(",", ":"))
+
     def test_push_to_talk_marks_where_activity_begins_and_ends(self):
         wire = make()
         setup(wire, turn_detection=TurnDetection(mode="manual"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from openai.types.realtime import RealtimeClientEvent
 from pydantic import TypeAdapter
 
-from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall
+from realtime.chat.messages import ChatMessage, ChatRole, FunctionCall, ImageContent
 from realtime.core.commands import (
     AppendAudio,
     CancelResponse,
@@ -25,6 +25,7 @@ from realtime.core.settings import ToolSpec, TurnDetection
 from realtime.errors import ArgumentError
 from realtime.testing import sample_commands
 from realtime.wire import json_fields
+from realtime.wire.base import item_count
 from realtime.wire.openai import OpenAIOptions, OpenAIWire, turn_detection_config
 from realtime.wire.openai_messages import parse_client_event
 from realtime.wire.voice_live import VoiceLiveWire
@@ -102,6 +103,37 @@ def test_audio_is_written_as_json_would_write_it(make_wire, is_fast, command_id,
     event = {"type": "input_audio_buffer.append", "event_id": command_id, "audio": audio}
     assert message == json.dumps(event, separators=(",", ":"))
     assert wire.statistics().encoded == 1
+
+
+PICTURES = [
+    ImageContent.from_bytes(head + bytes(20), f"image/{kind}")
+    for kind, head in (("jpeg", b"\xff\xd8\xff\xe0"), ("png", b"\x89PNG\r\n\x1a\n"), ("gif", b"GIF89a"))
+]
+TRAPS = st.sampled_from(
+    ['"image_url":"data:image/jpeg;base64,"', ";base64,", '"', "\\", "é\n", "data:image/png;base64,"]
+)
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+@given(
+    role=st.sampled_from([ChatRole.USER, ChatRole.ASSISTANT, ChatRole.TOOL]),
+    text=st.lists(TRAPS | st.text(max_size=5), min_size=1, max_size=4).map("".join).filter(str.strip),
+    images=st.lists(st.sampled_from(PICTURES), max_size=3),
+)
+def test_pictures_are_written_as_json_would_write_them(is_fast, role, text, images):
+    message = ChatMessage(role, text, "m", images=tuple(images), tool_call_id="c" if role == ChatRole.TOOL else "")
+    ids = tuple(f"i{number}" for number in range(item_count(message)))
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_fast:
+            patch.setattr(json_fields, "_fast_encode", None)
+        written = OpenAIWire().encode(CreateItem(command_id="k", message=message, item_ids=ids))
+    events = [json.loads(each) for each in written]
+    assert written == [json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events]
+    parts = [part for event in events for part in event["item"].get("content", [])]
+    assert [part["image_url"] for part in parts if "image_url" in part] == [image.url for image in images]
+    assert [part["text"] for part in parts if "text" in part] + [
+        event["item"]["output"] for event in events if "output" in event["item"]
+    ] == [text]
 
 
 def test_a_response_is_asked_for_with_what_was_overridden_and_no_more():
