@@ -133,8 +133,11 @@ class AudioIntake:
         # hot path: every packet
         if source != self._source or codec != self._codec:
             self._begin(codec, clock_hz, source)
+        if self._order.let_through(number):
+            self._play(number, timestamp, payload)
+            return
         for packet in self._order.push(number, _Voice(number, timestamp, payload)):
-            self._play(packet)
+            self._play(*packet)
         if self._order.waits:
             if self._gap_timer is None:
                 self._gap_timer = self._timers.call_later(GAP_SECONDS, self._give_up)
@@ -175,7 +178,7 @@ class AudioIntake:
             self._gap_timer.cancel()
             self._gap_timer = None
         for packet in self._order.restart():
-            self._play(packet)
+            self._play(*packet)
         if self._converter is not None:
             self._give(self._converter.flush())
         self._expected = None
@@ -185,15 +188,14 @@ class AudioIntake:
     def _give_up(self) -> None:
         self._gap_timer = None
         for packet in self._order.give_up():
-            self._play(packet)
+            self._play(*packet)
         if self._order.waits:
             self._gap_timer = self._timers.call_later(GAP_SECONDS, self._give_up)
 
     # -- sound ----------------------------------------------------------------------------------------------------------
 
-    def _play(self, packet: _Voice) -> None:
+    def _play(self, number: int, timestamp: int, payload: bytes) -> None:
         """Deliver a packet whose turn has come, after what is missing before it."""
-        number, timestamp, payload = packet
         if not payload:
             self._number = number
             return

@@ -148,6 +148,21 @@ class FrameAssembler:
         """The sequence numbers that are waited for."""
         return self._order.missing()
 
+    def continues(self, number: int, timestamp: int, payload: bytes) -> bool:
+        """Whether a packet is the one that is due, in the middle of its frame; then it is taken, and that is all.
+
+        The short form of `push` for most packets of a picture. If not, nothing has changed.
+        """
+        # hot path: every packet
+        if not (timestamp == self._timestamp and self._is_whole and payload and self._bytes < MAX_FRAME_BYTES):
+            return False
+        if not self._order.let_through(number):
+            return False
+        self._last_number = number
+        self._parts.append(payload)
+        self._bytes += len(payload)
+        return True
+
     def push(
         self, number: int, timestamp: int, payload: bytes, *, marker: bool, is_again: bool = False
     ) -> list[EncodedFrame]:
@@ -160,9 +175,15 @@ class FrameAssembler:
             marker: It is its frame's last.
             is_again: It is a retransmission, and was marked as one.
         """
-        # hot path: every packet
-        packet = _Packet(number, timestamp, marker, payload)
-        return self._take(self._order.push(number, packet, is_again=is_again))
+        # hot path: the first and the last packet of every frame
+        if not payload or not self._order.let_through(number):
+            packet = _Packet(number, timestamp, marker, payload)
+            return self._take(self._order.push(number, packet, is_again=is_again))
+        frames: list[EncodedFrame] = []
+        self._last_number = number
+        self._add(timestamp, payload, marker, frames)
+        self._follows = True
+        return frames
 
     def give_up(self) -> list[EncodedFrame]:
         """Wait no longer for the first gap. What follows it cannot be decoded until the next key frame."""
@@ -177,22 +198,23 @@ class FrameAssembler:
                 self._break()
             self._last_number = packet.number
             if packet.payload:
-                self._add(packet, frames)
+                self._add(packet.timestamp, packet.payload, packet.marker, frames)
                 self._follows = True
         return frames
 
-    def _add(self, packet: _Packet, frames: list[EncodedFrame]) -> None:
-        if packet.timestamp != self._timestamp:
+    def _add(self, timestamp: int, payload: bytes, marker: bool, frames: list[EncodedFrame]) -> None:
+        """Take a packet whose turn has come."""
+        if timestamp != self._timestamp:
             if self._timestamp is not None:
                 self._finish(frames)  # its marker did not come, but all its packets did
-            self._timestamp = packet.timestamp
-            self._is_whole = self._follows or _begins_frame(self._codec, packet.payload)
+            self._timestamp = timestamp
+            self._is_whole = self._follows or _begins_frame(self._codec, payload)
         if self._is_whole:
-            self._parts.append(packet.payload)
-            self._bytes += len(packet.payload)
+            self._parts.append(payload)
+            self._bytes += len(payload)
             if self._bytes > MAX_FRAME_BYTES:
                 self._break()
-        if packet.marker:
+        if marker:
             self._finish(frames)
 
     def _finish(self, frames: list[EncodedFrame]) -> None:

@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import av
 from aiortc.codecs import is_rtx
@@ -28,7 +28,6 @@ from aiortc.rtp import (
     RtcpRtpfbPacket,
     RtcpSrPacket,
     pack_remb_fci,
-    unwrap_rtx,
 )
 
 from realtime.errors import UserError
@@ -36,6 +35,7 @@ from realtime.media.voice import VOICE_CODECS
 from realtime.tracks.aiortc_internals import ReceiverPort, take_over
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
+from realtime.tracks.received_rate import ReceivedRate
 from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStreams
 from realtime.tracks.sampled_decode import PictureSink, VideoIntake
 
@@ -45,6 +45,8 @@ RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None
 """Runs a job on a worker thread and calls back on the loop with its result or its error."""
 
 _TICK_SECONDS = 0.25
+_ESTIMATE_SECONDS = 0.050
+"""What the path carries is estimated so often at most: every second frame of thirty a second, every one of fifteen."""
 _OWN_RATE_HZ = 48_000
 """For whoever reads the track itself while the session does not listen."""
 _KEPT_AS = "_realtime_intake"
@@ -81,6 +83,16 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     return intake
 
 
+class _PayloadKind(NamedTuple):
+    """What a payload type stands for."""
+
+    name: str
+    """The codec's (`VOICE_CODECS`, `VIDEO_CODECS`); empty: none that can be decoded."""
+    clock_hz: int
+    carries: int = -1
+    """It carries packets of this payload type again (RTX, RFC 4588); -1: it does not."""
+
+
 class TrackIntake:
     """Receives one remote track.
 
@@ -95,13 +107,14 @@ class TrackIntake:
         self.packets = 0
         self._run = run
         self._port: ReceiverPort | None = None
-        self._codecs: dict[int, Any] = {}
-        self._names: dict[int, str] = {}
+        self._kinds: dict[int, _PayloadKind] = {}
         self._rtx_sources: dict[int, int] = {}
         self._streams = RtpStreams()
         self._media_source: int | None = None
-        self._estimator: Any = RemoteBitrateEstimator() if kind == "video" else None
+        self._estimator: Any = _make_estimator() if kind == "video" else None
         self._frame_bytes = 0
+        """Since the last estimate."""
+        self._estimated_at = float("-inf")
         self._timers: list[asyncio.TimerHandle] = []
         self._has_ended = False
         self._is_read = False
@@ -171,10 +184,12 @@ class TrackIntake:
     def start(self, parameters: Any) -> None:
         """Reception begins, or goes on with other codecs."""
         for codec in parameters.codecs:
-            self._codecs[codec.payloadType] = codec
             name = codec.name.lower()
             if name in VOICE_CODECS or name in VIDEO_CODECS:
-                self._names[codec.payloadType] = name
+                self._kinds[codec.payloadType] = _PayloadKind(name, codec.clockRate)
+            else:  # a retransmission, or what is only counted
+                carried = codec.parameters.get("apt") if is_rtx(codec) else None
+                self._kinds[codec.payloadType] = _PayloadKind("", codec.clockRate, -1 if carried is None else carried)
         for encoding in parameters.encodings:
             if encoding.rtx:
                 self._rtx_sources[encoding.rtx.ssrc] = encoding.ssrc
@@ -182,42 +197,46 @@ class TrackIntake:
             self._timers.append(asyncio.get_running_loop().call_later(_report_delay(), self._report))
             self._start_ticking()
 
-    def receive_rtp(self, packet: Any, arrival_ms: int) -> None:
-        """A packet came."""
+    def receive_rtp(  # noqa: PLR0917  (hot path: objects and names cost)
+        self,
+        payload_type: int,
+        source: int,
+        number: int,
+        timestamp: int,
+        is_last: bool,
+        payload: bytes,
+        size: int,
+        sent_at: int | None,
+        arrived_at: float,
+        /,
+    ) -> None:
+        """A packet came (`PacketHandler.receive_rtp`)."""
         # hot path: every packet
-        codec = self._codecs.get(packet.payload_type)
-        if codec is None or self._has_ended:
+        kind = self._kinds.get(payload_type)
+        if kind is None or self._has_ended:
             return
-        source = packet.ssrc
-        self._streams.add(packet, codec.clockRate, arrival_ms)
         self.packets += 1
+        self._streams.add(source, number, timestamp, kind.clock_hz, arrived_at)
+        name, is_again = kind.name, False
         if self._estimator is not None:
-            self._estimate(packet, arrival_ms)
-        name = self._names.get(packet.payload_type)
-        if name is None:
-            if not is_rtx(codec) or (packet := self._unwrap(codec, packet)) is None:
-                return
-            name = self._names[packet.payload_type]
-        self._media_source = packet.ssrc
+            self._frame_bytes += size
+            if sent_at is not None and arrived_at - self._estimated_at >= _ESTIMATE_SECONDS:
+                self._estimate(source, sent_at, arrived_at)
+        if not name:
+            original = self._kinds.get(kind.carries)
+            known = self._rtx_sources.get(source, self._media_source)
+            if original is None or known is None or len(payload) < 2:
+                return  # padding that probes the path, or of no known stream
+            is_again = source != known
+            name, source = original.name, known
+            number, payload = int.from_bytes(payload[:2], "big"), payload[2:]
+        self._media_source = source
         if self._video is not None:
             self._video.receive(
-                name,
-                packet.ssrc,
-                number=packet.sequence_number,
-                timestamp=packet.timestamp,
-                payload=packet.payload,
-                marker=bool(packet.marker),
-                is_again=source != packet.ssrc,
+                name, source, number=number, timestamp=timestamp, payload=payload, marker=is_last, is_again=is_again
             )
         elif self._voice is not None:
-            self._voice.receive(
-                name,
-                codec.clockRate,
-                packet.ssrc,
-                number=packet.sequence_number,
-                timestamp=packet.timestamp,
-                payload=packet.payload,
-            )
+            self._voice.receive(name, kind.clock_hz, source, number=number, timestamp=timestamp, payload=payload)
 
     def receive_rtcp(self, packet: Any) -> None:
         """A report from the sender, or its farewell."""
@@ -281,16 +300,13 @@ class TrackIntake:
             packet.lost = numbers
             self._port.send_rtcp(packet)
 
-    def _estimate(self, packet: Any, arrival_ms: int) -> None:
-        """Keep the estimate of what the path carries, by frames rather than by packets: a fifth of the work."""
-        self._frame_bytes += len(packet.payload) + packet.padding_size
-        if not packet.marker or (sent_at := packet.extensions.abs_send_time) is None:
-            return
-        size, self._frame_bytes = self._frame_bytes, 0
+    def _estimate(self, source: int, sent_at: int, arrived_at: float) -> None:
+        """Keep the estimate of what the path carries: by frames rather than by packets, and not by every one."""
+        size, self._frame_bytes, self._estimated_at = self._frame_bytes, 0, arrived_at
         if len(self._estimator.ssrcs) > MAX_STREAMS:
             self._estimator.ssrcs.clear()  # it forgets none by itself; those that go on are back with their next frame
         estimate = self._estimator.add(
-            abs_send_time=sent_at, arrival_time_ms=arrival_ms, payload_size=size, ssrc=packet.ssrc
+            abs_send_time=sent_at, arrival_time_ms=int(arrived_at * 1000), payload_size=size, ssrc=source
         )
         if estimate is not None and self._port is not None:
             fci = pack_remb_fci(*estimate)
@@ -304,14 +320,6 @@ class TrackIntake:
             self._port.send_rtcp(RtcpRrPacket(ssrc=self._port.ssrc, reports=reports))
 
     # -- inside -----------------------------------------------------------------------------------------------------------
-
-    def _unwrap(self, codec: Any, packet: Any) -> Any | None:
-        """The packet that a retransmission carries; None: none (padding that probes the path), or of no known stream."""
-        original = codec.parameters.get("apt")
-        source = self._rtx_sources.get(packet.ssrc, self._media_source)
-        if len(packet.payload) < 2 or original not in self._names or source is None:
-            return None
-        return unwrap_rtx(packet, payload_type=original, ssrc=source)
 
     def _check_free(self) -> None:
         if self.is_wanted:
@@ -374,6 +382,13 @@ class _Reader:
 
     def receive(self, frame: Any, arrived_at: float) -> None:
         """Every picture goes to the track's queue already."""
+
+
+def _make_estimator() -> Any:
+    estimator = RemoteBitrateEstimator()
+    rate: Any = ReceivedRate(1000, 8000)
+    estimator.incoming_bitrate = rate
+    return estimator
 
 
 def _report_delay() -> float:

@@ -7,13 +7,13 @@ forgotten. It never looks into a payload and sends nothing.
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from aiortc import clock
-from aiortc.rtcrtpreceiver import RTCRtpSynchronizationSource, StreamStatistics
-from aiortc.rtp import RtcpReceiverInfo
+from aiortc.rtcrtpreceiver import RTCRtpSynchronizationSource
+from aiortc.rtp import RtcpReceiverInfo, clamp_packets_lost
 from aiortc.stats import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats
 
 __all__ = ["MAX_STREAMS", "RtpStreams"]
@@ -23,42 +23,89 @@ MAX_STREAMS = 16
 _RECENT_SECONDS = 10
 
 
+class _Stream:
+    """What came of one stream: RFC 3550, A.1, A.3 and A.8."""
+
+    __slots__ = ("clock_hz", "first", "highest", "jitter_q4", "received", "reported", "seen_at", "timestamp", "transit")
+
+    def __init__(self, clock_hz: int, number: int, timestamp: int, arrived_at: float) -> None:
+        """Begin with the first packet."""
+        self.clock_hz = clock_hz
+        self.first = self.highest = number
+        """The highest sequence number, with the cycles it has gone through."""
+        self.received = 1
+        self.seen_at = arrived_at
+        self.timestamp = timestamp
+        self.transit = int(arrived_at * clock_hz) - timestamp
+        self.jitter_q4 = 0
+        self.reported = (0, 0)
+        """Of the last report: packets expected, packets received."""
+
+    @property
+    def jitter(self) -> int:
+        """In ticks of its clock."""
+        return self.jitter_q4 >> 4
+
+    @property
+    def lost(self) -> int:
+        """So many packets are missing; negative: more came than were sent."""
+        return clamp_packets_lost(self.highest - self.first + 1 - self.received)
+
+    def take_fraction_lost(self) -> int:
+        """Of 256 packets since the last report so many were lost."""
+        now = (self.highest - self.first + 1, self.received)
+        expected, received = now[0] - self.reported[0], now[1] - self.reported[1]
+        self.reported = now
+        return (expected - received << 8) // expected if expected > received else 0
+
+
 class RtpStreams:
     """What came of each stream."""
 
     def __init__(self) -> None:
         """Nothing came yet."""
-        self._streams: dict[int, StreamStatistics] = {}
-        self._seen: dict[int, int] = {}
-        """When its last packet came, by aiortc's clock in milliseconds."""
+        self._streams: dict[int, _Stream] = {}
         self._sender_reports: dict[int, tuple[Any, float]] = {}
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._streams)
 
-    def add(self, packet: Any, clock_hz: int, arrival_ms: int) -> None:
+    def add(self, source: int, number: int, timestamp: int, clock_hz: int, arrived_at: float) -> None:
         """Count a packet.
 
+        Jitter is that of each time stamp's first packet: the others of a picture come when the path lets them.
+
         Args:
-            packet: The RtpPacket.
-            clock_hz: Ticks a second of its time stamp.
-            arrival_ms: When it came.
+            source: Its stream (SSRC).
+            number: Its sequence number.
+            timestamp: Its time stamp.
+            clock_hz: Ticks a second of that.
+            arrived_at: When it came, in monotonic seconds.
         """
         # hot path: every packet
-        source = packet.ssrc
         stream = self._streams.get(source)
         if stream is None:
             if len(self._streams) >= MAX_STREAMS:
                 self._forget_oldest()
-            stream = self._streams[source] = StreamStatistics(clock_hz)
-        stream.add(packet)
-        self._seen[source] = arrival_ms
+            self._streams[source] = _Stream(clock_hz, number, timestamp, arrived_at)
+            return
+        stream.received += 1
+        stream.seen_at = arrived_at
+        ahead = (number - stream.highest) & 0xFFFF
+        if not 0 < ahead < 0x8000:
+            return
+        stream.highest += ahead
+        if timestamp != stream.timestamp:
+            transit = int(arrived_at * stream.clock_hz) - timestamp
+            moved = (transit - stream.transit) & 0xFFFFFFFF
+            stream.timestamp, stream.transit = timestamp, transit
+            stream.jitter_q4 += min(moved, 0x100000000 - moved) - ((stream.jitter_q4 + 8) >> 4)
 
     def note_report(self, report: Any) -> None:
         """Take a sender's report (RtcpSrPacket); one on a stream that is not known is left out."""
         if report.ssrc in self._streams:
-            self._sender_reports[report.ssrc] = (report.sender_info, time.monotonic())
+            self._sender_reports[report.ssrc] = (report.sender_info, monotonic())
 
     def receiver_reports(self) -> list[RtcpReceiverInfo]:
         """What each sender is to be told (RFC 3550, 6.4.1)."""
@@ -68,13 +115,13 @@ class RtpStreams:
             if source in self._sender_reports:
                 info, received_at = self._sender_reports[source]
                 last = (info.ntp_timestamp >> 16) & 0xFFFFFFFF
-                delay = min(0xFFFFFFFF, int((time.monotonic() - received_at) * 65536))
+                delay = min(0xFFFFFFFF, int((monotonic() - received_at) * 65536))
             reports.append(
                 RtcpReceiverInfo(
                     ssrc=source,
-                    fraction_lost=stream.fraction_lost,
-                    packets_lost=stream.packets_lost,
-                    highest_sequence=stream.cycles + (stream.max_seq or 0),
+                    fraction_lost=stream.take_fraction_lost(),
+                    packets_lost=stream.lost,
+                    highest_sequence=stream.highest & 0xFFFFFFFF,
                     jitter=stream.jitter,
                     lsr=last,
                     dlsr=delay,
@@ -99,8 +146,8 @@ class RtpStreams:
                 type="inbound-rtp",
                 id=f"inbound-rtp_{id(self)}_{source}",
                 ssrc=source,
-                packetsReceived=stream.packets_received,
-                packetsLost=stream.packets_lost,
+                packetsReceived=stream.received,
+                packetsLost=stream.lost,
                 jitter=stream.jitter,
                 **common,
             )
@@ -122,14 +169,14 @@ class RtpStreams:
 
     def sources(self) -> list[Any]:
         """The streams of the last ten seconds, as RTCRtpSynchronizationSources."""
-        now_ms, now = clock.current_ms(), clock.current_datetime()
+        moment, now = monotonic(), clock.current_datetime()
         return [
-            RTCRtpSynchronizationSource(source=source, timestamp=now - timedelta(milliseconds=now_ms - seen))
-            for source, seen in self._seen.items()
-            if now_ms - seen <= _RECENT_SECONDS * 1000
+            RTCRtpSynchronizationSource(source=source, timestamp=now - timedelta(seconds=moment - stream.seen_at))
+            for source, stream in self._streams.items()
+            if moment - stream.seen_at <= _RECENT_SECONDS
         ]
 
     def _forget_oldest(self) -> None:
-        oldest = min(self._seen, key=self._seen.__getitem__)
-        del self._streams[oldest], self._seen[oldest]
+        oldest = min(self._streams, key=lambda source: self._streams[source].seen_at)
+        del self._streams[oldest]
         self._sender_reports.pop(oldest, None)

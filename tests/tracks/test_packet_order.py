@@ -104,3 +104,17 @@ def test_what_is_marked_as_sent_again_fills_its_gap():
     order: PacketOrder[int] = PacketOrder(9)
     _feed(order, [1, 3])
     assert order.push(2, 2, is_again=True) == [2, 3]
+
+
+def test_what_is_due_is_let_through_and_nothing_else():
+    order: PacketOrder[int] = PacketOrder(9)
+    assert not order.let_through(0xFFFF)  # nothing is due before the first
+    assert _feed(order, [0xFFFF]) == [0xFFFF]
+    assert not order.let_through(1)
+    assert order.let_through(0)
+    assert not order.let_through(0)
+    assert _feed(order, [3]) == []
+    assert not order.let_through(1)  # something waits: `push` gives what stands behind it too
+    assert _feed(order, [1]) == [1]
+    assert _feed(order, [2]) == [2, 3]
+    assert order.let_through(4)

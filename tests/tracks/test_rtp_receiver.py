@@ -51,17 +51,15 @@ class Line:
 
     def send(self, source: int, number: int, *, at_ms: int = 0, payload: bytes = VOICE, step: int = 160) -> None:
         self.intake.receive_rtp(
-            SimpleNamespace(
-                payload_type=self.payload_type,
-                ssrc=source,
-                sequence_number=number,
-                timestamp=number * step,
-                payload=payload,
-                marker=1,
-                padding_size=0,
-                extensions=SimpleNamespace(abs_send_time=at_ms * 262 & 0xFFFFFF),
-            ),
-            at_ms,
+            self.payload_type,
+            source,
+            number,
+            number * step,
+            True,
+            payload,
+            len(payload),
+            at_ms * 262 & 0xFFFFFF,
+            at_ms / 1000,
         )
 
 

@@ -1,7 +1,8 @@
-"""Media packets of known streams straight from ICE, without aiortc's queue, task and parser.
+"""Media packets of known streams straight from the socket, without STUN's parser and aiortc's queue, task and parser.
 
-Owns: `short_way`, one for each transport, held by its ICE connection. Driven by the socket, packet by packet; each goes to the
-`PacketTaker` that its first packet showed. Left out where this aiortc differs.
+Owns: `short_way`, one for each transport, held by its ICE connection. Driven by its sockets, packet by packet; each goes to the
+`PacketTaker` that its first packet showed. Whatever is not authentic is dropped before anything has learnt of it: no count, no
+time and no statistics are moved by a packet that was not checked. Left out where this aiortc differs.
 """
 
 # ruff: noqa: SLF001  (that is what this package is for)
@@ -12,127 +13,159 @@ import inspect
 import logging
 import struct
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, cast
+from time import monotonic
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import pylibsrtp
-from aiortc import clock
-from aiortc.rtp import HeaderExtensions
+from aioice.ice import StunProtocol
+from aiortc.rtp import unpack_header_extensions
 
-__all__ = ["Packet", "ShortWay", "short_way"]
+from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, TAKEN, read_ourselves
+from realtime.tracks.aiortc_internals.srtp import SCRATCH, SCRATCH_BYTES, opener
+
+__all__ = ["PacketTaker", "ShortWay", "short_way"]
 
 logger = logging.getLogger("realtime.tracks.aiortc_internals")
 
 _HEADER = struct.Struct("!BBHLL")
 _EXTENSION = struct.Struct("!HH")
 _MAX_LEARNED = 64
+_MAX_SRTP_BYTES = 1_500
+"""pylibsrtp takes no longer packet. aiortc does not expect that, and would end the call."""
 
 
-class Packet:
-    """An RTP packet as aiortc's RtpPacket tells it, as far as a receiver asks; its header extensions are read when asked for."""
-
-    __slots__ = (
-        "_extension",
-        "_names",
-        "marker",
-        "padding_size",
-        "payload",
-        "payload_type",
-        "sequence_number",
-        "ssrc",
-        "timestamp",
-    )
-
-    csrc: ClassVar[tuple[int, ...]] = ()
-    """Whose sound is mixed in: nobody asks."""
-
-    def __init__(self, data: bytes, names: Any) -> None:
-        """Read a packet.
-
-        Raises:
-            ValueError, struct.error, IndexError: It is cut off or none.
-        """
-        # hot path: every packet
-        flags, kind, self.sequence_number, self.timestamp, self.ssrc = _HEADER.unpack_from(data)
-        self.marker = kind >> 7
-        self.payload_type = kind & 0x7F
-        at = 12 + 4 * (flags & 0x0F)
-        self._extension: tuple[int, bytes] | None = None
-        self._names = names
-        if flags & 0x10:
-            profile, words = _EXTENSION.unpack_from(data, at)
-            self._extension = profile, data[at + 4 : at + 4 + 4 * words]
-            at += 4 + 4 * words
-        self.padding_size = data[-1] if flags & 0x20 else 0
-        end = len(data) - self.padding_size
-        if end < at:
-            raise ValueError("the packet is shorter than it says")
-        self.payload = data[at:end]
-
-    @property
-    def extensions(self) -> HeaderExtensions:
-        """Its header extensions, as aiortc reads them; none of them if they are damaged."""
-        if self._extension is None:
-            return HeaderExtensions()
-        try:
-            return cast("HeaderExtensions", self._names.get(*self._extension))
-        except (ValueError, IndexError, struct.error) as error:
-            logger.debug("the header extensions of a packet are damaged: %s", error)
-            return HeaderExtensions()
+TakePacket = Callable[[int, int, int, int, bool, bytes, int, int | None, float], None]
 
 
 class PacketTaker(Protocol):
     """Whose packets they are."""
 
-    def take(self, packet: Any, arrival_ms: int) -> None:
-        """A packet, with the moment in which it came."""
+    sent_time_id: int
+    """Which header extension tells when a packet was sent; 0: nobody asks."""
+
+    is_burst: bool
+    """Several packets come at once: those of a picture."""
+
+    @property
+    def take(self) -> TakePacket:
+        """Takes a packet (`PacketHandler.receive_rtp`)."""
         ...
 
 
 class ShortWay:
-    """Takes the media packets of known streams where they come out of ICE, without aiortc's queue, task and parser.
+    """Takes the media packets of known streams where they come out of the socket.
 
-    The first packet of each stream goes the long way and shows whose it is: routing stays aiortc's. So do RTCP, DTLS and
-    everything that is not for us. Half of what a packet costs is saved.
+    The first packet of each stream goes the long way and shows whose it is: routing stays aiortc's. So do STUN, RTCP, DTLS and
+    everything that is not for us. Most of what a packet costs is saved.
     """
 
     def __init__(self, transport: Any) -> None:
         connection = transport.transport._connection
         self._transport = transport
-        self._unprotect = transport._rx_srtp.unprotect
-        self._names = transport._rtp_header_extensions_map
+        self._open = opener(transport._rx_srtp)
         self._long_way: Callable[[bytes, int], None] = connection.data_received
-        self._ports: dict[int, PacketTaker] = {}
+        self._takers: dict[int, PacketTaker] = {}
         connection.data_received = self._receive
+        for protocol in getattr(connection, "_protocols", ()):
+            self._tap(protocol)
 
-    def learn(self, source: int, payload_type: int, port: PacketTaker) -> None:
-        """Packets of this stream and type are this port's."""
-        if len(self._ports) < _MAX_LEARNED:
-            self._ports[source << 7 | payload_type] = port
+    def learn(self, source: int, payload_type: int, taker: PacketTaker) -> None:
+        """Packets of this stream and type are this one's."""
+        if len(self._takers) < _MAX_LEARNED:
+            self._takers[source << 7 | payload_type] = taker
 
-    def forget(self, port: PacketTaker) -> None:
-        """A port takes no more."""
-        self._ports = {key: known for key, known in self._ports.items() if known is not port}
+    def forget(self, taker: PacketTaker) -> None:
+        """Somebody takes no more."""
+        self._takers = {key: known for key, known in self._takers.items() if known is not taker}
 
-    def _receive(self, data: bytes, component: int) -> None:
+    def take(self, size: int, arrived_at: float) -> int:
+        """Take the datagram that lies in `SCRATCH`.
+
+        Args:
+            size: Its bytes.
+            arrived_at: When it came, in monotonic seconds.
+
+        Returns:
+            `FOREIGN`, `TAKEN` (or dropped, since it is damaged or forged), or `GOES_ON`.
+        """
         # hot path: every packet
-        if len(data) > 12 and 127 < data[0] < 192:
-            port = self._ports.get(int.from_bytes(data[8:12], "big") << 7 | data[1] & 0x7F)
-            if port is not None and not 192 <= data[1] <= 223:
-                self._take(port, data)
-                return
-        self._long_way(data, component)
-
-    def _take(self, port: PacketTaker, data: bytes) -> None:
+        view = SCRATCH
+        if size <= 12 or not 127 < view[0] < 192:
+            return FOREIGN
+        flags, kind, number, timestamp, source = _HEADER.unpack_from(view)
+        taker = self._takers.get(source << 7 | kind & 0x7F)
+        if taker is None or 192 <= kind <= 223:  # RTCP (RFC 5761)
+            return FOREIGN
         transport = self._transport
-        transport._RTCDtlsTransport__rx_bytes += len(data)
+        transport._RTCDtlsTransport__rx_bytes += size
         transport._RTCDtlsTransport__rx_packets += 1
         try:
-            packet = Packet(self._unprotect(data), self._names)
-        except (pylibsrtp.Error, ValueError, IndexError, struct.error) as error:
+            end = self._open(size)
+        except (pylibsrtp.Error, ValueError, IndexError) as error:
             logger.debug("a packet is damaged or forged: %s", error)
+            return TAKEN
+        begin: int = 12 + 4 * (flags & 0x0F)
+        sent_at = None
+        if flags & 0x10:
+            extended = begin
+            begin += 4 + 4 * (view[begin + 2] << 8 | view[begin + 3])
+            if kind > 127 and taker.sent_time_id and begin <= end:
+                sent_at = _sent_at(taker.sent_time_id, extended, begin)
+        size = end - begin
+        if flags & 0x20 and size > 0:
+            end -= view[end - 1]
+        if end < begin:
+            logger.debug("a packet is shorter than it says")
+            return TAKEN
+        taker.take(
+            kind & 0x7F, source, number, timestamp, kind > 127, bytes(view[begin:end]), size, sent_at, arrived_at
+        )
+        return GOES_ON if kind < 128 and taker.is_burst else TAKEN
+
+    def _receive(self, data: bytes, component: int) -> None:
+        """What comes of a connection that we do not read ourselves, and what is on the long way already."""
+        size = len(data)
+        if size <= SCRATCH_BYTES:
+            SCRATCH[:size] = data
+            if self.take(size, monotonic()) != FOREIGN:
+                return
+        if not size or (size > _MAX_SRTP_BYTES and 127 < data[0] < 192):
+            logger.debug("a datagram of %d bytes is left out", size)  # by either aiortc would end the call
             return
-        port.take(packet, clock.current_ms())
+        self._long_way(data, component)
+
+    def _tap(self, protocol: Any) -> None:
+        """Take what is ours before aioice looks for STUN in it.
+
+        A socket of asyncio's own loop is read by ourselves; of others (another loop, TURN) what it hands on is taken.
+        """
+        is_known: bool = type(protocol) is StunProtocol and "datagram_received" not in vars(protocol)
+        if not is_known or read_ourselves(protocol, self.take):
+            return
+        long_way = protocol.datagram_received
+
+        def receive(data: Any, address: Any) -> None:
+            # hot path: every packet
+            size = len(data)
+            if 12 < size <= SCRATCH_BYTES and data[0] > 127:
+                SCRATCH[:size] = data
+                if self.take(size, monotonic()) != FOREIGN:
+                    return
+            long_way(data, address)
+
+        vars(protocol)["datagram_received"] = receive
+
+
+def _sent_at(wanted: int, begin: int, end: int) -> int | None:
+    """When a packet was sent (abs-send-time, 24 bits of 1/2^18 s), from the header extensions that lie there; None: unknown."""
+    (profile, _), content = _EXTENSION.unpack_from(SCRATCH, begin), bytes(SCRATCH[begin + 4 : end])
+    try:
+        found = unpack_header_extensions(profile, content)
+    except ValueError as error:
+        logger.debug("the header extensions of a packet are damaged: %s", error)
+        return None
+    return next((int.from_bytes(value, "big") for number, value in found if number == wanted and len(value) == 3), None)
 
 
 _ways: WeakKeyDictionary[Any, ref[ShortWay] | None] = WeakKeyDictionary()
@@ -151,7 +184,6 @@ def short_way(transport: Any) -> ShortWay | None:
             callable(getattr(connection, "data_received", None))
             and list(inspect.signature(connection.data_received).parameters) == ["data", "component"]
             and callable(getattr(getattr(transport, "_rx_srtp", None), "unprotect", None))
-            and callable(getattr(getattr(transport, "_rtp_header_extensions_map", None), "get", None))
             and isinstance(getattr(transport, "_RTCDtlsTransport__rx_bytes", None), int)
             and isinstance(getattr(transport, "_RTCDtlsTransport__rx_packets", None), int)
         )
