@@ -82,8 +82,13 @@ class PictureDecoder:
         context.flags |= Flags.low_delay
         self._context = context
 
-    def decode(self, frames: Sequence[ChainedFrame]) -> list[av.VideoFrame]:
+    def decode(self, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
         """The pictures of frames that follow the last ones.
+
+        Args:
+            frames: They.
+            only_newest: Give the last picture only. The others are let go one by one: a decoder never gives the memory back of
+                as many pictures as there ever were at once, 1.4 MB each at 1280×720.
 
         Raises:
             DecodeError: One of them is damaged.
@@ -95,7 +100,11 @@ class PictureDecoder:
                 packet: Any = av.Packet(b"".join([unpack(part) for part in chained.frame.payloads]))
                 packet.pts = chained.pts
                 packet.time_base = _TIME_BASE
-                pictures += self._context.decode(packet)
+                made = self._context.decode(packet)
+                if only_newest and made:
+                    pictures = made[-1:]
+                else:
+                    pictures += made
         except (FFmpegError, ValueError) as error:
             raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
         return pictures
@@ -119,8 +128,8 @@ class _Decoders(threading.local):
 _decoders = _Decoders()
 
 
-def decode_alone(codec: str, frames: Sequence[ChainedFrame]) -> list[av.VideoFrame]:
-    """The pictures of a chain that is self-contained, from its key frame on.
+def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
+    """The pictures of a chain that is self-contained, from its key frame on, or the last of them.
 
     It is decoded by the calling thread's decoder of this codec. Chains do not touch each other: a key frame makes a decoder
     forget, it lets go of everything in between, and one that met a damaged frame is not used again.
@@ -129,7 +138,7 @@ def decode_alone(codec: str, frames: Sequence[ChainedFrame]) -> list[av.VideoFra
         DecodeError: One of them is damaged.
     """
     decoder = _decoders.by_codec.pop(codec, None) or PictureDecoder(codec)
-    pictures = decoder.decode(frames)
+    pictures = decoder.decode(frames, only_newest=only_newest)
     if decoder.forget():
         _decoders.by_codec[codec] = decoder
     return pictures
@@ -170,8 +179,10 @@ class UndecodedFrame:
         chain = self._chain
         frames = chain.frames[: self._count]
         try:
-            is_any = chain.is_self_contained
-            pictures = decode_alone(chain.codec, frames) if is_any else PictureDecoder(chain.codec).decode(frames)
+            if chain.is_self_contained:
+                pictures = decode_alone(chain.codec, frames, only_newest=True)
+            else:
+                pictures = PictureDecoder(chain.codec).decode(frames, only_newest=True)
         except DecodeError as error:
             raise ImageError("frame", self._chain.codec, "a frame that can be decoded") from error
         if not pictures:

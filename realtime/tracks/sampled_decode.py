@@ -37,6 +37,8 @@ SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
 CHEAP_FRAMES = 8
 """As many frames are decoded to get at a picture without asking for a key frame: as much work as asking."""
+MOST_PICTURES = 8
+"""Where every frame is decoded, so many at once at most: pictures are large. The rest follows at once."""
 CHAIN_FRAMES = 90
 CHAIN_BYTES = 2_000_000
 """The longest chain that is kept, where key frames can be asked for. Four times as much where they never came."""
@@ -168,6 +170,8 @@ class VideoIntake:
             if self._timestamp is not None:
                 self._timestamp = None
                 self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
+        elif not marker and self._assembler.continues(number, timestamp, payload):
+            return
         frames = self._assembler.push(number, timestamp, payload, marker=marker, is_again=is_again)
         if frames:
             self._take(frames)
@@ -334,14 +338,16 @@ class VideoIntake:
         else:
             self._decoder = None
             begin, decode = 0, partial(decode_alone, chain.codec)
+        shows_all = self._decodes_all
+        if shows_all:
+            end = min(end, begin + MOST_PICTURES)
         frames = chain.frames[begin:end]
         self._decoded, self._decoded_at = end, self.frames
-        shows_all = self._decodes_all
         self._job = me = object()
 
         def job() -> tuple[list[Any], list[Any]]:
-            pictures = decode(frames)
-            return pictures, pictures if shows_all else [sink.develop(picture) for picture in pictures[-1:]]
+            pictures = decode(frames, only_newest=not shows_all)
+            return pictures, pictures if shows_all else [sink.develop(picture) for picture in pictures]
 
         def done(result: tuple[list[Any], list[Any]] | None, error: BaseException | None) -> None:
             if self._job is me:  # else it is a job of whoever looked before
@@ -364,7 +370,7 @@ class VideoIntake:
         self._wanted_since = None
         newest = pictures[-1]
         self._size = (newest.width, newest.height)
-        for picture, shown in zip(pictures[-len(developed) :], developed, strict=True):
+        for picture, shown in zip(pictures, developed, strict=True):
             if self._also_to is not None:
                 self._also_to(picture)
             sink.receive(shown, _arrival(frames, picture))

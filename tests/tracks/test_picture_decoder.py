@@ -84,6 +84,19 @@ def test_pictures_that_are_still_looked_at_stay_as_they_are(codec):
 
 
 @pytest.mark.parametrize("codec", CODECS)
+def test_on_the_way_to_the_newest_picture_the_others_are_let_go(codec):
+    """A decoder never gives back the memory of as many pictures as there ever were at once (issue 5: memory is flat)."""
+    long = chain(codec, 7, frames=30)
+    used: set[int] = set()
+    for end in range(1, 31):
+        [newest] = decode_alone(codec, long.frames[:end], only_newest=True)
+        assert planes(newest) == alone(FrameChain(codec, long.frames[:end]))
+        used.add(newest.planes[0].buffer_ptr)
+        del newest
+    assert len(used) <= 8  # buffers are used again; all pictures of the longest chain would have needed 30
+
+
+@pytest.mark.parametrize("codec", CODECS)
 def test_a_damaged_chain_harms_no_other(codec):
     good = chain(codec, 3)
     for at in range(4):

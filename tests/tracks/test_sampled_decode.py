@@ -16,7 +16,13 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
 from realtime.tracks.picture_decoder import UndecodedFrame
-from realtime.tracks.sampled_decode import CHAIN_FRAMES, CHEAP_FRAMES, SETTLED_FRAMES, VideoIntake
+from realtime.tracks.sampled_decode import (
+    CHAIN_FRAMES,
+    CHEAP_FRAMES,
+    MOST_PICTURES,
+    SETTLED_FRAMES,
+    VideoIntake,
+)
 
 CODECS = ["vp8", "h264"]
 FPS = 30
@@ -463,6 +469,32 @@ def test_everything_can_be_decoded(codec):
     assert call.shown() == list(range(3 * CHAIN_FRAMES))
     assert call.intake.undecoded == 0
     assert not call.camera.requests
+
+
+def test_a_worker_that_was_busy_catches_up_in_small_pieces():
+    """B44: everything is decoded, and yet never more pictures at once than memory is meant for."""
+    call = Call("vp8", decodes_all=True)
+    call.eye.works = False
+    call.go(60)
+    sizes = []
+    while call.eye.jobs:
+        job, done = call.eye.jobs.pop(0)
+        result = job()
+        sizes.append(len(result[0]))
+        done(result, None)
+    assert call.shown() == list(range(60))
+    assert max(sizes) == MOST_PICTURES
+    assert call.intake.undecoded == 0
+
+
+def test_on_the_way_to_a_wanted_picture_the_others_are_let_go():
+    """Memory is flat: pictures that nobody wanted are not kept until the wanted one is there."""
+    call = Call("vp8")
+    call.go(CHEAP_FRAMES - 2)
+    call.eye.due = lambda _: True
+    call.go(1)
+    assert len(call.shown()) == 1
+    assert len(call.eye.decoded) == 1
 
 
 def test_a_worker_without_time_gets_one_job_at_a_time_and_nothing_piles_up():
