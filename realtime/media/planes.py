@@ -42,7 +42,6 @@ _MATRIX_OF_FRAME = {1: _BT709, 4: _FCC, 7: _SMPTE240M, 9: _BT2020, 10: _BT2020}
 _LUMA_WEIGHTS = {_BT709: (0.2126, 0.0722), _FCC: (0.30, 0.11), _SMPTE240M: (0.212, 0.087), _BT2020: (0.2627, 0.0593)}
 """Of red and blue, by matrix."""
 _BT601_WEIGHTS = (0.299, 0.114)
-_MIDDLE = np.uint8(128)
 _TWICE = np.uint16(257)
 _STRIPE = 65_536
 """Samples of a chroma plane that are worked on at once."""
@@ -189,21 +188,21 @@ def _mix(blue: NDArray[np.int16], red: NDArray[np.int16], share: tuple[int, int]
 
 
 def _add_doubled(luma: NDArray[np.uint8], change: NDArray[np.int16]) -> None:
-    """Add a change of at most ±127 that each square of 2×2 luma samples shares, without wrapping; `change` is used up."""
-    rows = (luma[0::2], luma[1::2])
-    # On bytes: two of a row at once, as one number of 16 bits that has the same byte twice.
-    change += _MIDDLE
-    level = change.astype(np.uint8)
-    more, less = (
-        (part.astype(np.uint16) * _TWICE).view(np.uint8)
-        for part in (np.maximum(level, _MIDDLE) - _MIDDLE, _MIDDLE - np.minimum(level, _MIDDLE))
-    )
-    room = ~more
-    for row in rows:
-        np.minimum(row, room, out=row)
-        np.add(row, more, out=row)
-        np.maximum(row, less, out=row)
-        np.subtract(row, less, out=row)
+    """Add a change of at most ±127 that each square of 2×2 luma samples shares, without wrapping."""
+    pairs = luma.reshape(luma.shape[0] // 2, 2, luma.shape[1])
+    is_less = change >> 15  # all bits set where it is negative
+    if int(luma.max()) + int(change.max()) > 255:
+        np.minimum(pairs, _doubled(255 - (change & ~is_less)), out=pairs)
+    if int(luma.min()) + int(change.min()) < 0:
+        np.maximum(pairs, _doubled(-(change & is_less)), out=pairs)
+    np.add(pairs, _doubled(change & 255), out=pairs)
+
+
+def _doubled(samples: NDArray[np.int16]) -> NDArray[np.uint8]:
+    """Numbers of 0–255 twice in their row, for two rows: as numbers of 16 bits that have the same byte twice."""
+    twice = samples.view(np.uint16)
+    twice *= _TWICE
+    return twice.view(np.uint8)[:, np.newaxis]
 
 
 @cache
