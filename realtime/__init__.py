@@ -191,9 +191,11 @@ if TYPE_CHECKING:
         TrackStatistics,
     )
     from realtime.pipelines.telephony import (
-        CallWebSocket,
         TelephonyStatistics,
         TelephonyStream,
+    )
+    from realtime.pipelines.telephony_socket import (
+        CallWebSocket,
         TextWebSocket,
     )
     from realtime.pipelines.tool import (
@@ -222,7 +224,7 @@ _HOMES = {
     "AzureVoiceLive": "realtime.models.azure_voice_live",
     "BrowserCall": "realtime.models.openai_call",
     "BusyError": "realtime.errors",
-    "CallWebSocket": "realtime.pipelines.telephony",
+    "CallWebSocket": "realtime.pipelines.telephony_socket",
     "ChatContent": "realtime.chat.messages",
     "ChatContext": "realtime.chat.context",
     "ChatMessage": "realtime.chat.messages",
@@ -294,7 +296,7 @@ _HOMES = {
     "SystemMessage": "realtime.chat.strategies",
     "TelephonyStatistics": "realtime.pipelines.telephony",
     "TelephonyStream": "realtime.pipelines.telephony",
-    "TextWebSocket": "realtime.pipelines.telephony",
+    "TextWebSocket": "realtime.pipelines.telephony_socket",
     "TokenCounter": "realtime.chat.tokens",
     "TokenUsage": "realtime.chat.conversation",
     "Tool": "realtime.pipelines.tool",

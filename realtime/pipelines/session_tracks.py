@@ -93,7 +93,14 @@ class SessionTracks(SessionReading):
             return
         if sources is not None:
             raise ArgumentError("sources", sources, "None: a call has one track, and no media sections")
-        attach_call(pc, driver=runtime.driver, player=runtime.player, media=runtime.media, spawn=runtime.spawn)
+        attach_call(
+            pc,
+            clock=self._clock,
+            driver=runtime.driver,
+            player=runtime.player,
+            media=runtime.media,
+            spawn=runtime.spawn,
+        )
 
     async def detach(self, pc: Any) -> None:
         """Let a peer connection or a call go: it is read no more, the reply waits for the next one. It is not closed.

@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self
 
 from realtime import pcm
 from realtime.core.events import DtmfReceived
-from realtime.errors import ArgumentError, LinkLost, ModelError, UserError
+from realtime.errors import LinkLost, ModelError, UserError
 from realtime.media import g711
+from realtime.pipelines.clock import Clock
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.media import MediaSources
 from realtime.pipelines.reply import ReplyPlayer
 from realtime.pipelines.telephony_reply import CALL_RATE_HZ, CallReply
+from realtime.pipelines.telephony_socket import CallWebSocket, Receive, Send, TextWebSocket, ways
 from realtime.tracks.pulled import PulledAudioTrack
 from realtime.wire.media_stream import (
     DigitPressed,
@@ -43,34 +45,6 @@ _BREATH_EVERY = 64
 """Messages read without waiting, after which other tasks get a turn."""
 
 logger = logging.getLogger(__name__)
-
-
-class CallWebSocket(Protocol):
-    """A websocket as the package `websockets` has it."""
-
-    def send(self, message: str, /) -> Awaitable[object]:
-        """Send text."""
-        ...
-
-    def recv(self) -> Awaitable[str | bytes]:
-        """Wait for the next message; raise when there is none any more."""
-        ...
-
-
-class TextWebSocket(Protocol):
-    """A websocket as Starlette and FastAPI have it, accepted."""
-
-    def send_text(self, data: str, /) -> Awaitable[object]:
-        """Send text."""
-        ...
-
-    def receive_text(self) -> Awaitable[str]:
-        """Wait for the next text; raise when there is none any more."""
-        ...
-
-
-_Send = Callable[[str], Awaitable[object]]
-_Receive = Callable[[], Awaitable[str | bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +79,8 @@ class TelephonyStream:
             session.attach(call)
             await call.wait_ended()
 
-    The stream must be two-way (``<Connect><Stream>``) and mu-law at 8 kHz. What the caller heard is measured by marks; a
-    barge-in clears what the far end has not played yet; keys are `DtmfReceived` events. A caller who hangs up ends the
+    The stream must be two-way (``<Connect><Stream>``) and mu-law at 8 kHz. What the caller heard is measured by marks, or by the
+    time that it takes where the far end knows none (``open(websocket, marks=False)``); a barge-in clears what the far end has not played yet; keys are `DtmfReceived` events. A caller who hangs up ends the
     track (`TrackEnded`) and interrupts the reply; the session goes on until the application ends it.
 
     Attributes:
@@ -116,8 +90,9 @@ class TelephonyStream:
         track: The caller's voice as an audio track, 8 kHz mono. `RealtimeSession.attach` reads it.
     """
 
-    def __init__(self, started: StreamStarted, *, send: _Send, receive: _Receive) -> None:
+    def __init__(self, started: StreamStarted, *, send: Send, receive: Receive, marks: bool = True) -> None:
         """Of a stream that has begun; use `open`."""
+        self._marks = marks
         self.stream_id = started.stream_id
         self.call_id = started.call_id
         self.parameters: Mapping[str, str] = dict(started.parameters)
@@ -135,19 +110,23 @@ class TelephonyStream:
         self._messages = self._malformed = self._unknown = self._foreign = self._out_of_order = 0
 
     @classmethod
-    async def open(cls, websocket: CallWebSocket | TextWebSocket, *, timeout_seconds: float = 10.0) -> Self:
+    async def open(
+        cls, websocket: CallWebSocket | TextWebSocket, *, timeout_seconds: float = 10.0, marks: bool = True
+    ) -> Self:
         """Wait until the provider has said whose call it is.
 
         Args:
             websocket: Accepted already. Whatever has ``send`` and ``recv``, or ``send_text`` and ``receive_text``.
             timeout_seconds: How long that may take.
+            marks: The far end sends marks back when it has played what was before them, as Twilio does. False: it knows
+                none; then what it was sent counts as heard once it has had the time to play it.
 
         Raises:
             ArgumentError: It is no such websocket.
             LinkLost: It ended, or said nothing in time.
             UserError: The stream is not mu-law at 8 kHz, mono.
         """
-        send, receive = _ways(websocket)
+        send, receive = ways(websocket)
         try:
             async with asyncio.timeout(timeout_seconds):
                 started = await _read_start(receive)
@@ -156,7 +135,7 @@ class TelephonyStream:
         if (started.encoding, started.rate_hz, started.channels) != ("audio/x-mulaw", CALL_RATE_HZ, 1):
             found = f"{started.encoding}, {started.rate_hz} Hz, {started.channels} channel(s)"
             raise UserError(f"the media stream is {found}; it must be audio/x-mulaw, 8000 Hz, 1 channel")
-        return cls(started, send=send, receive=receive)
+        return cls(started, send=send, receive=receive, marks=marks)
 
     @property
     def ended(self) -> bool:
@@ -195,6 +174,7 @@ class TelephonyStream:
         self,
         rate_hz: int,
         *,
+        clock: Clock,
         on_played: Callable[[str, int, bool], None],
         on_digit: Callable[[str], None],
         on_end: Callable[[], None],
@@ -203,6 +183,7 @@ class TelephonyStream:
 
         Args:
             rate_hz: The model's output rate.
+            clock: For a far end without marks.
             on_played: Told what was heard.
             on_digit: Told of each key.
             on_end: Told once when the call is over, before its reply ends.
@@ -224,7 +205,12 @@ class TelephonyStream:
             self._gone_reply_bytes[2] += earlier.unknown_marks
         self._on_digit, self._on_end = on_digit, on_end
         self._reply = CallReply(
-            rate_hz, stream_id=self.stream_id, send=self._send, on_played=on_played, mark_names=self._mark_names
+            rate_hz,
+            stream_id=self.stream_id,
+            send=self._send,
+            on_played=on_played,
+            mark_names=self._mark_names,
+            clock=None if self._marks else clock,
         )
         return self._reply
 
@@ -322,6 +308,7 @@ class TelephonyStream:
 def attach_call(
     call: TelephonyStream,
     *,
+    clock: Clock,
     driver: Driver,
     player: ReplyPlayer,
     media: MediaSources,
@@ -331,6 +318,7 @@ def attach_call(
 
     Args:
         call: Which.
+        clock: The session's.
         driver: Takes the events.
         player: Plays the replies.
         media: Reads the caller's voice.
@@ -350,6 +338,7 @@ def attach_call(
     source = media.free_name(_SOURCE)
     reply = call.join(
         player.rate_hz,
+        clock=clock,
         on_played=player.on_track_played,
         on_digit=lambda digit: driver.publish(DtmfReceived(source=source, digit=digit)),
         on_end=end,
@@ -359,7 +348,7 @@ def attach_call(
     spawn(call.speak(reply))
 
 
-async def _read_start(receive: _Receive) -> StreamStarted:
+async def _read_start(receive: Receive) -> StreamStarted:
     while True:
         try:
             event = read_stream_message(await receive())
@@ -374,15 +363,3 @@ async def _read_start(receive: _Receive) -> StreamStarted:
             raise LinkLost("the media stream stopped before it began")
         if not isinstance(event, StreamOpened):
             logger.debug("%s before the media stream began", type(event).__name__)
-
-
-def _ways(websocket: Any) -> tuple[_Send, _Receive]:
-    """How a websocket sends and receives text."""
-    for sender, receiver in (("send_text", "receive_text"), ("send", "recv"), ("send_str", "receive_str")):
-        send: Any = getattr(websocket, sender, None)
-        receive: Any = getattr(websocket, receiver, None)
-        if callable(send) and callable(receive):
-            return cast("_Send", send), cast("_Receive", receive)
-    raise ArgumentError(
-        "websocket", websocket, "a websocket with send_text() and receive_text(), or send() and recv(), both async"
-    )

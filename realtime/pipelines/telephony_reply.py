@@ -2,8 +2,9 @@
 
 Owns: `CallReply`, the queue between the session's reply and the call, and the marks that are out. Driven by `ReplyPlayer`
 (as its track) and by `TelephonyStream` (what the far end says). The far end buffers and plays; a mark behind each piece
-comes back when that piece has been played, and only what is marked so counts as heard (behaviour.md P0, P1). It never looks
-at a clock, and never touches the socket but through `send`.
+comes back when that piece has been played, and only what is marked so counts as heard (behaviour.md P0, P1). Where the far
+end knows no marks, a piece counts as heard once it has had the time to be played. It never touches the socket but through
+`send`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from realtime import pcm
 from realtime.media import g711
 from realtime.media.audio import PcmConverter
+from realtime.pipelines.clock import Clock, Timer
 from realtime.wire.media_stream import clear_message, mark_message, media_message
 
 __all__ = ["CALL_RATE_HZ", "CallReply"]
@@ -80,6 +82,7 @@ class CallReply:
         send: Callable[[str], Awaitable[object]],
         on_played: Callable[[str, int, bool], None],
         mark_names: Iterator[int],
+        clock: Clock | None = None,
     ) -> None:
         """Wait for replies; nothing is sent before `run`.
 
@@ -89,6 +92,7 @@ class CallReply:
             send: Sends one message.
             on_played: Told of a reply, how far it was heard, and whether that is all of it.
             mark_names: Numbers that no mark of this call has had.
+            clock: The far end knows no marks: what it was sent counts as heard as time passes. None: it sends them back.
         """
         self._rate_hz = rate_hz
         self._stream_id = stream_id
@@ -103,6 +107,12 @@ class CallReply:
         self._out: OrderedDict[str, _Piece] = OrderedDict()
         self._out_bytes = 0
         self._must_clear = False
+        self._clock = clock
+        self._plays_until = 0.0
+        self._playing: deque[tuple[float, str]] = deque()
+        """Without marks: when each piece that is out will have been played."""
+        self._timer: Timer | None = None
+        self._has_marks = False
         self._wake = asyncio.Event()
         self._is_live = True
         self.sent_bytes = 0
@@ -168,6 +178,12 @@ class CallReply:
         Returns:
             How far it was heard, by the marks.
         """
+        if self._clock is None and not self._has_marks and self._out_bytes >= LEAD_BYTES:
+            logger.warning(
+                "the call has sent no mark back for %g s of sound, so none of it counts as heard; a far end without marks"
+                " needs TelephonyStream.open(..., marks=False)",
+                LEAD_BYTES / CALL_RATE_HZ,
+            )
         reply = self._replies.pop(reply_id, None)
         if reply is None:
             played_ms = self._stopped.get(reply_id, self._finished.get(reply_id, 0))
@@ -183,6 +199,8 @@ class CallReply:
             self._out_bytes = 0
             waiting = others + waiting
             self._must_clear = True
+            self._playing.clear()
+            self._plays_until = 0.0
         self._queue = deque(waiting)
         self._queued_bytes = sum(len(piece.payload) for piece in waiting)
         self._wake.set()
@@ -199,6 +217,10 @@ class CallReply:
         self._queue.clear()
         self._out.clear()
         self._replies.clear()
+        self._playing.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._queued_bytes = self._out_bytes = 0
         self._wake.set()
 
@@ -256,14 +278,39 @@ class CallReply:
         self._out_bytes += size
         self.sent_bytes += size
         await self._send(media_message(self._stream_id, piece.payload))
-        if name in self._out:  # not stopped meanwhile
+        if name not in self._out:  # stopped meanwhile
+            return
+        if self._clock is None:
             await self._send(mark_message(self._stream_id, name))
+            return
+        self._plays_until = max(self._plays_until, self._clock.now()) + size / CALL_RATE_HZ
+        self._playing.append((self._plays_until, name))
+        self._watch()
+
+    def _watch(self) -> None:
+        """Without marks: come back when the next piece will have been played."""
+        if self._clock is not None and self._timer is None and self._playing:
+            self._timer = self._clock.call_at(self._playing[0][0], self._time_passed)
+
+    def _time_passed(self) -> None:
+        self._timer = None
+        assert self._clock is not None
+        newest = ""
+        while self._playing and self._playing[0][0] <= self._clock.now():
+            newest = self._playing.popleft()[1]
+        if newest in self._out:
+            self._pass(newest)
+        self._watch()
 
     def pass_mark(self, name: str) -> None:
         """The far end has played all that was sent before a mark."""
-        if name not in self._out:
+        self._has_marks = True
+        if name not in self._out or self._clock is not None:
             self.unknown_marks += 1
             return
+        self._pass(name)
+
+    def _pass(self, name: str) -> None:
         heard: OrderedDict[str, _Piece] = OrderedDict()  # of each reply the last piece: a mark may cover several
         while True:
             earlier, piece = self._out.popitem(last=False)

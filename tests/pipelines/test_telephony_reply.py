@@ -13,6 +13,7 @@ import pytest
 from realtime.pcm import ms_to_bytes
 from realtime.pipelines import telephony_reply
 from realtime.pipelines.telephony_reply import LEAD_BYTES, PIECE_BYTES, CallReply
+from realtime.testing import ManualClock
 
 RATE = 24_000
 SPEECH = b"\x00\x10"
@@ -25,7 +26,7 @@ def speech(ms: int) -> bytes:
 class Line:
     """A reply in a call, everything that was sent, and what was reported."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: ManualClock | None = None) -> None:
         self.sent: list[dict[str, Any]] = []
         self.reports: list[tuple[str, int, bool]] = []
         self.free = asyncio.Event()
@@ -36,6 +37,7 @@ class Line:
             send=self._send,
             on_played=lambda *report: self.reports.append(report),
             mark_names=count(1),
+            clock=clock,
         )
         self.task = asyncio.create_task(self.reply.run())
 
@@ -259,3 +261,66 @@ async def test_after_the_end_nothing_is_sent_and_late_marks_change_nothing(line:
     assert len(line.sent) == 2
     assert line.reports == []
     assert (line.reply.readyState, line.reply.is_read) == ("ended", False)
+
+
+# -- a far end without marks ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def unmarked(clock: ManualClock) -> AsyncIterator[Line]:
+    made = Line(clock)
+    yield made
+    made.reply.stop()
+    await made.task
+    assert clock.waiting == 0
+
+
+async def test_without_marks_what_was_sent_counts_as_heard_as_time_passes(unmarked: Line, clock: ManualClock):
+    """P0: none is sent, and one that comes all the same is only counted."""
+    unmarked.reply.push("r1", speech(5_000))
+    unmarked.reply.end("r1")
+    await unmarked.settle()
+    assert set(unmarked.kinds()) == {"media"}
+    assert len(unmarked.sent) == LEAD_BYTES // PIECE_BYTES
+    assert unmarked.reports == []
+    await clock.run(1.02)
+    assert unmarked.reports[-1] == ("r1", 1_000, False)
+    assert len(unmarked.sent) == (LEAD_BYTES + 8_000) // PIECE_BYTES
+    unmarked.reply.pass_mark("heard-99")
+    assert unmarked.reply.unknown_marks == 1
+    await clock.run(3.88)
+    assert unmarked.reports[-1] == ("r1", 4_880, False)
+    await clock.run(0.12)
+    assert unmarked.reports[-1] == ("r1", 5_000, True)
+
+
+async def test_without_marks_a_barge_in_cuts_where_the_time_is(unmarked: Line, clock: ManualClock):
+    """P1, P3: and what comes next begins at once."""
+    unmarked.reply.push("r1", speech(1_500))
+    await clock.run(0.42)
+    assert unmarked.reply.stop_reply("r1") == 400
+    unmarked.reply.push("r2", speech(80))
+    unmarked.reply.end("r2")
+    await clock.run(0.1)
+    assert unmarked.kinds().count("clear") == 1
+    assert unmarked.reports[-1] == ("r2", 80, True)
+    assert [report for report in unmarked.reports if report[0] == "r1"][-1] == ("r1", 400, False)
+
+
+async def test_a_far_end_that_sends_no_mark_back_is_named(line: Line, caplog: pytest.LogCaptureFixture):
+    line.reply.push("r1", speech(3_000))
+    await line.settle()
+    assert line.reply.stop_reply("r1") == 0
+    assert "marks=False" in caplog.text
+
+
+async def test_a_short_reply_that_is_cut_at_once_blames_nobody(line: Line, caplog: pytest.LogCaptureFixture):
+    line.reply.push("r1", speech(1_000))
+    await line.settle()
+    line.reply.stop_reply("r1")
+    assert caplog.text == ""

@@ -19,7 +19,7 @@ from realtime import RealtimeSession, TelephonyStream
 from realtime.errors import ArgumentError, LinkLost, SessionClosed, UserError
 from realtime.events import DtmfReceived, ReplyInterrupted, SessionEnded, TrackEnded, TranscriptUpdated, TurnCompleted
 from realtime.media import g711
-from realtime.testing import MemoryPair, ScriptedPhone, openai_script
+from realtime.testing import ManualClock, MemoryPair, ScriptedPhone, openai_script
 
 TONE = array("h", (round(8_000 * math.sin(math.tau * 440 * n / 8_000)) for n in range(8_000))).tobytes()
 """One second at 8 kHz."""
@@ -171,6 +171,47 @@ async def test_a_barge_in_clears_the_call_and_the_transcript_keeps_what_was_mark
         assert said.unheard.endswith("ten.")
         assert (await model.hears("conversation.item.truncate"))["audio_end_ms"] == 240
         assert phone.buffered_ms == 0
+
+
+async def test_a_far_end_without_marks_hears_a_whole_reply(obliging):
+    """Three seconds of it: more than may be on its way."""
+    pair, clock = MemoryPair(capacity=4_096), ManualClock()
+    phone = ScriptedPhone(Wire(pair.client))
+    await phone.start()
+    call = await TelephonyStream.open(Wire(pair.server), marks=False)
+    words = " ".join(["word"] * 30)
+    async with RealtimeSession(obliging(words), clock=clock) as session:
+        session.attach(call)
+        await session.send("Speak.")
+        while not (said := [m for m in session.all_messages() if m.role == "assistant"]):
+            await clock.run(0.1)
+        assert (said[0].content, said[0].interrupted) == (words, False)
+    await pair.client.aclose()
+    await pair.server.aclose()
+
+
+async def test_who_records_the_replies_of_a_call_gets_them_and_does_not_count(obliging):
+    """P0: `stream_audio()` beside a call: what was heard is what the call says."""
+    async with line() as (call, phone), RealtimeSession(obliging("One two three four five.")) as session:
+        events = aiter(session)
+        session.attach(call)
+        reader, recorded, is_whole = session.stream_audio(), bytearray(), asyncio.Event()
+
+        async def record() -> None:
+            async for chunk in reader:
+                recorded.extend(chunk)
+                if len(recorded) == 5 * 100 * 48:
+                    is_whole.set()
+
+        recording = asyncio.create_task(record())
+        await session.send("Count.")
+        await phone.play(200)
+        await said_by_the_model(events)
+        await is_whole.wait()
+        await phone.hang_up()
+        assert (await until(events, ReplyInterrupted)).heard_ms == 200
+        assert len(recorded) == 5 * 100 * 48
+    await recording
 
 
 async def test_a_caller_who_hangs_up_in_mid_reply_interrupts_it(obliging):

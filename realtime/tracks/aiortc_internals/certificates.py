@@ -9,7 +9,7 @@ stays what it is, and who the peer is is proved as ever by the fingerprint in it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from aiortc import RTCPeerConnection
 
@@ -30,8 +30,7 @@ def accept_rsa(pc: RTCPeerConnection) -> bool:
     Returns:
         Whether it will: not with an aiortc that keeps its certificates elsewhere, which then goes on as it is.
     """
-    kept: object = getattr(pc, _CERTIFICATES, None)
-    certificates = cast("list[Any]", kept) if isinstance(kept, list) else []
+    certificates: tuple[Any, ...] = tuple(getattr(pc, _CERTIFICATES, ()))
     found = [certificate for certificate in certificates if callable(getattr(certificate, _MAKE, None))]
     for certificate in found:
         setattr(certificate, _MAKE, _with_suites(getattr(certificate, _MAKE)))
