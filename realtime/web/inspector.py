@@ -7,7 +7,8 @@ only when something changed. Driven by a call's events and by the page's wish to
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from realtime.chat.explain import Explanation
 from realtime.chat.messages import ChatMessage
@@ -20,12 +21,11 @@ from realtime.core.events import (
     SessionEvent,
     TurnCompleted,
 )
+from realtime.session import RealtimeSession
 from realtime.web.events import message_to_dict
+from realtime.web.peer import Peer
 
-if TYPE_CHECKING:
-    from realtime.web.call import Call
-
-__all__ = ["Inspector"]
+__all__ = ["InspectedCall", "Inspector"]
 
 _EVERY_SECONDS = 0.25
 _PAUSES_PER_SNAPSHOT = 20
@@ -40,10 +40,50 @@ _MOST_REMEMBERED = 2_000
 _FIRST_WORDS = 200
 
 
+class InspectedCall(Protocol):
+    """What an inspector needs of its call (`realtime.web.call.Call`)."""
+
+    session: RealtimeSession
+    """Its session."""
+
+    @property
+    def at(self) -> float:
+        """Seconds since it began."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """Where its pictures and files are."""
+        ...
+
+    @property
+    def peer(self) -> Peer | None:
+        """Its present peer connection."""
+        ...
+
+    @property
+    def packets(self) -> dict[str, Any]:
+        """Figures of that."""
+        ...
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """Tell whoever listens."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
 class Inspector:
     """The inspector of one call."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: InspectedCall) -> None:
         """Take the call."""
         self._call = call
         self.on = False
