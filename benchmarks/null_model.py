@@ -58,7 +58,7 @@ class NullModel(RealtimeModel):
 
     def send_at_once(self, data: str | bytes) -> None:
         text = data if isinstance(data, str) else data.decode()
-        if "input_audio_buffer.append" in text[:80]:
+        if text.startswith(APPEND):
             self.audio_messages += 1
             if self.heard is not None:
                 self.heard(time.monotonic(), text)

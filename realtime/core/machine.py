@@ -71,6 +71,7 @@ class SessionMachine(MachineActs):
             wall_offset=wall_offset,
             now=now,
         )
+        self.capabilities = capabilities
         self._showing = Showing(self._parts)
         self._responding = Responding(self._parts)
         self._floor = Floor(self._parts, showing=self._showing, responding=self._responding)
@@ -168,7 +169,7 @@ class SessionMachine(MachineActs):
             It has brought no deadline nearer then. None: it waits for `next_link_command`.
         """
         parts = self._parts
-        if self._is_closed or not parts.capabilities.supports_audio_input:
+        if self._is_closed or not self.capabilities.supports_audio_input:
             return None
         parts.effects.now = now
         at_once = at_once and parts.missing_audio.goes_on
@@ -374,6 +375,7 @@ class SessionMachine(MachineActs):
             return
         self._parts.effects.now = now
         self._reconnection.restored(state_restored=state_restored, capabilities=capabilities)
+        self.capabilities = self._parts.capabilities
         self._finish()
 
     # == within =========================================================================================================

@@ -27,6 +27,8 @@ class MachineReading:
     _parts: Parts
     _reconnection: Reconnection
     _is_closed: bool
+    capabilities: ModelCapabilities
+    """What the model can do, with the sample rates of the session."""
 
     def configuration(self, agent: Agent | None = None, tools: Sequence[ToolSpec] = ()) -> ConfigureSession:
         """What a new connection is told first, as things are now.
@@ -77,11 +79,6 @@ class MachineReading:
     def agent(self) -> Agent:
         """Who speaks."""
         return self._parts.agent
-
-    @property
-    def capabilities(self) -> ModelCapabilities:
-        """What the model can do, with the sample rates of the session."""
-        return self._parts.capabilities
 
     @property
     def published(self) -> ModelCapabilities:

@@ -74,20 +74,15 @@ class Link:
         self._wake = asyncio.Event()
         self._overflow = asyncio.Event()
         self._closing = False
-        self._line: SoundLine | None = None
+        self.sound_line: SoundLine | None = None
+        """Sends sound at once; None while something else is to be sent, or if the transport cannot."""
 
     def wake(self) -> None:
         """The machine has something for the provider."""
-        self._line = None  # the writer goes first
+        self.sound_line = None  # the writer goes first
         self._wake.set()
         if self._driver.machine.control_waiting > MAX_WAITING_CONTROL:
             self._overflow.set()
-
-    @property
-    def short_way(self) -> Callable[[AppendAudio], None] | None:  # hot path: 50 times a second
-        """What sends sound at once; None while something else is to be sent, or the socket is backed up or does not say so."""
-        line = self._line
-        return line.send if line is not None and line.transport.is_clear else None
 
     @property
     def connected(self) -> bool:
@@ -334,10 +329,10 @@ class Link:
                 if line is not None and line.fault is not None:
                     raise line.fault
                 if not wake.is_set():
-                    self._line = line
+                    self.sound_line = line
                 await wake.wait()
         finally:
-            self._line = None
+            self.sound_line = None
 
     def _make_line(self, connection: Connection) -> SoundLine | None:
         transport = connection.transport

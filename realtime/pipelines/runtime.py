@@ -302,7 +302,8 @@ class SessionRuntime:
 
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
         """Input audio, PCM16 mono at the model's rate."""
-        self.driver.receive_audio(pcm, self.link.short_way)
+        line = self.link.sound_line
+        self.driver.receive_audio(pcm, line.send if line is not None and line.transport.is_clear else None)
         self._voice.receive(pcm)
 
     def hear(self, pcm: bytes) -> None:

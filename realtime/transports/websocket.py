@@ -27,6 +27,7 @@ from websockets.frames import Close
 from websockets.protocol import State
 
 from realtime.errors import ArgumentError, LinkLost, ModelError
+from realtime.transports.frames import TextFrames
 
 __all__ = [
     "MESSAGE_TOO_LARGE",
@@ -317,6 +318,7 @@ class _WebSocketTransport:
     def __init__(self, connection: _LiveConnection, max_message_bytes: int) -> None:
         self._connection = connection
         self._max_message_bytes = max_message_bytes
+        self._frames = TextFrames()
         self._is_closing = False
 
     async def send(self, data: str | bytes) -> None:
@@ -337,11 +339,17 @@ class _WebSocketTransport:
         check_size(data, self._max_message_bytes)
         connection = self._connection
         try:
-            if isinstance(data, str):
-                connection.protocol.send_text(data.encode())
-            else:
+            if isinstance(data, bytes):
                 connection.protocol.send_binary(data)
-            connection.send_data()
+                connection.send_data()
+                return
+            text = data.encode()
+            frame = self._frames.make(text) if connection.protocol.state is State.OPEN else None
+            if frame is not None:
+                connection.transport.write(frame)
+            else:
+                connection.protocol.send_text(text)
+                connection.send_data()
         except (WebSocketException, OSError):
             raise LinkLost("the connection broke off") from None
 

@@ -24,7 +24,7 @@ JPEG = bytes.fromhex(
 )
 READS = {
     *("next_event", "next_command", "get_deadline", "messages", "new_messages", "statistics", "configuration"),
-    *("capabilities", "revision", "pending", "usage", "context_window_used", "agent", "is_closed", "is_connected"),
+    *("revision", "pending", "usage", "context_window_used", "agent", "is_closed", "is_connected"),
     *("is_busy", "control_waiting", "has_link_command", "context", "looks_at_frame", "published", "is_frame_due"),
     *("heard_so_far", "has_output"),
 }
