@@ -22,9 +22,10 @@ from realtime.pipelines.worker import encode_pool
 from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import PeerAttachment, attach_peer
 from realtime.tracks.reader import TrackReader, is_track
+from realtime.tracks.reply_out import watch_packets
 from realtime.tracks.rtp_receiver import TrackIntake, intake_of
 
-__all__ = ["MediaSources"]
+__all__ = ["MediaSources", "watch_packets"]
 
 _DEFAULT_NAMES = {"audio": "microphone", "video": "camera"}
 

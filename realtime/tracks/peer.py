@@ -108,7 +108,8 @@ def attach_peer(
     Args:
         pc: An aiortc peer connection whose local description is not set yet.
         reply_track: What to send; None: nothing. One that `pc` sends already is left as it is. A `ReplyTrack` is sent through
-            a track of its own, which gives ready packets to a peer that takes Opus.
+            a track of its own, which gives ready packets to a peer that takes Opus; with `run` they are sent by a timer of
+            ours.
         on_track: Called, synchronously, with each remote track.
         run: Runs decoding on a worker thread: the tracks are received by ourselves where this aiortc is known
             (`realtime.tracks.rtp_receiver.intake_of` tells). None: aiortc receives them.
@@ -127,6 +128,6 @@ def attach_peer(
             "call attach before setLocalDescription"
         )
     if reply_track is not None:
-        send_reply(pc, reply_track)
+        send_reply(pc, reply_track, direct=run is not None)
     accept_rsa(pc)
     return PeerAttachment(pc, on_track, reply_track, run)

@@ -17,8 +17,9 @@ from realtime.media.resample import check_rate
 from realtime.pcm import samples_to_ms
 from realtime.tracks.reply_frames import FRAME_SAMPLES, FrameMaker, make_frame
 from realtime.tracks.reply_pace import LoopClock, PlayoutClock, ReplyPace
+from realtime.tracks.reply_packets import ReplyPackets
 from realtime.tracks.reply_queue import ReplyQueue
-from realtime.tracks.sending import ReplyPackets, SendingTrack
+from realtime.tracks.sending import SendingTrack
 
 __all__ = ["PlayoutClock", "ReplyTrack"]
 

@@ -1,11 +1,12 @@
 """How the reply gets into a peer connection, and out of it again.
 
-Owns: nothing; `send_reply` and `take_back_reply` are functions. Driven by `realtime.tracks.peer`. A `ReplyTrack` is sent through a
+Owns: nothing; `send_reply`, `take_back_reply` and `watch_packets` are functions. Driven by `realtime.tracks.peer`. A `ReplyTrack` is sent through a
 track of its own (`realtime.tracks.sending`); any other track as it is. Never negotiates.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aiortc import RTCPeerConnection
@@ -13,16 +14,24 @@ from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtcrtpsender import RTCRtpSender
 from aiortc.sdp import SessionDescription
 
+from realtime.tracks.aiortc_internals import SenderPort, port_of, take_over_sender
 from realtime.tracks.reply import ReplyTrack
+from realtime.tracks.reply_feed import ReplyFeed
 from realtime.tracks.sending import SendingTrack
 
-__all__ = ["send_reply", "take_back_reply"]
+__all__ = ["send_reply", "take_back_reply", "watch_packets"]
 
 _OPUS = "audio/opus"
 
 
-def send_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack) -> None:
-    """Add the reply to what a peer connection sends, unless it is there."""
+def send_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack, *, direct: bool = True) -> None:
+    """Add the reply to what a peer connection sends, unless it is there.
+
+    Args:
+        pc: The peer connection.
+        reply_track: What it is sent.
+        direct: Send a `ReplyTrack`'s packets by a timer of ours, where this aiortc is known. False: by aiortc's sender.
+    """
     if any(_carries(sender, reply_track) for sender in pc.getSenders()):
         return
     if not isinstance(reply_track, ReplyTrack):
@@ -30,6 +39,8 @@ def send_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack) -> None:
         return
     sender: list[RTCRtpSender] = []
     sender.append(pc.addTrack(reply_track.open_sender(lambda: _sends_opus(pc, sender[0]))))
+    if direct:
+        take_over_sender(sender[0], _open_feed)
 
 
 def take_back_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack) -> None:
@@ -41,6 +52,22 @@ def take_back_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack) -> Non
         sender.replaceTrack(None)
         if isinstance(track, SendingTrack) and isinstance(reply_track, ReplyTrack):
             reply_track.release_sender(track)
+
+
+def watch_packets(sender: Any, on_packet: Callable[[int], object]) -> None:
+    """Call `on_packet` with the RTP time stamp of each packet of the reply right before it goes out, if we send it ourselves.
+
+    Args:
+        sender: An RTCRtpSender. What aiortc sends for it is not told.
+        on_packet: Called synchronously; it takes the place of the one before.
+    """
+    port = port_of(sender)
+    if port is not None:
+        port.on_sent = on_packet
+
+
+def _open_feed(track: Any, port: SenderPort, on_end: Callable[[BaseException], object]) -> ReplyFeed | None:
+    return track.open_feed(port, on_end) if isinstance(track, SendingTrack) else None
 
 
 def _carries(sender: RTCRtpSender, reply_track: MediaStreamTrack) -> bool:

@@ -13,15 +13,19 @@ from typing import Protocol
 
 from realtime.tracks.reply_queue import Piece, ReplyQueue
 
-__all__ = ["SLOT_SECONDS", "LoopClock", "PlayoutClock", "ReplyPace", "Slot"]
+__all__ = ["SLOT_SECONDS", "LoopClock", "PlayoutClock", "PlayoutTimer", "ReplyPace", "Slot"]
 
 SLOT_SECONDS = 0.020
 _REMEMBERED_SLOTS = 3
 """A listener that is further behind goes on with the oldest of these: it misses what came before, and never bursts."""
 
 
-class _Timer(Protocol):
-    def cancel(self) -> object: ...
+class PlayoutTimer(Protocol):
+    """What `PlayoutClock.call_at` gives."""
+
+    def cancel(self) -> object:
+        """Do not call back."""
+        ...
 
 
 class PlayoutClock(Protocol):
@@ -35,7 +39,7 @@ class PlayoutClock(Protocol):
         """Return when `now()` is at least `when`."""
         ...
 
-    def call_at(self, when: float, callback: Callable[[], object], /) -> _Timer:
+    def call_at(self, when: float, callback: Callable[[], object], /) -> PlayoutTimer:
         """Call back once `now()` has reached `when`."""
         ...
 
@@ -82,7 +86,7 @@ class ReplyPace:
         self._clock = clock
         self._slots: deque[Slot] = deque(maxlen=_REMEMBERED_SLOTS)
         self._base: tuple[int, float] | None = None
-        self._idle: set[asyncio.Future[None]] = set()
+        self._idle: set[Callable[[], object]] = set()
         self.next_index = 0
         """The slot that is played next."""
 
@@ -106,9 +110,25 @@ class ReplyPace:
     async def slot(self, index: int) -> Slot:
         """The slot of this number, when it is due; the next one if it was left out or is forgotten."""
         now = self._clock.now()
-        due = self._due(index, now)
+        due = self.due(index, now)
         if due > now:
             await self._clock.sleep_until(due)
+        return self.play(index, due)
+
+    def due(self, index: int, now: float) -> float:
+        """When the slot of this number is due, seen from the present; after a long pause the time begins anew."""
+        if self._base is None:
+            self._base = (index, now)
+        first, at = self._base
+        due = at + (index - first) * SLOT_SECONDS
+        if index >= self.next_index and now - due >= SLOT_SECONDS:
+            # Nobody asked for a while: the time begins anew, so that nothing is made up for.
+            self._base = (index, now)
+            return now
+        return due
+
+    def play(self, index: int, due: float) -> Slot:
+        """The slot of this number, which is due; the next one if it was left out or is forgotten."""
         if index >= self.next_index:
             self.next_index = index + 1
             self._base = (index + 1, due + SLOT_SECONDS)
@@ -128,36 +148,38 @@ class ReplyPace:
         if self._queue.is_ready or self._clock.now() >= until:
             return
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._clock.call_at(until, lambda: _finish(waiting))
-        self._idle.add(waiting)
+
+        def finish() -> None:
+            if not waiting.done():
+                waiting.set_result(None)
+
+        timer = self._clock.call_at(until, finish)
+        self._idle.add(finish)
         try:
             await waiting
         finally:
             timer.cancel()
-            self._idle.discard(waiting)
+            self._idle.discard(finish)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to play."""
+        return self._queue.is_ready
+
+    def call_when_ready(self, callback: Callable[[], object]) -> None:
+        """Call back, at once and as often as that is, when there is something to play or `wake` is called."""
+        self._idle.add(callback)
+
+    def call_no_more(self, callback: Callable[[], object]) -> None:
+        """Undo `call_when_ready`."""
+        self._idle.discard(callback)
 
     def wake(self) -> None:
         """Let those who wait for audio look again."""
-        for waiting in self._idle:
-            _finish(waiting)
+        for callback in tuple(self._idle):
+            callback()
 
     def wake_if_ready(self) -> None:
         """Let them look if there is something to play."""
         if self._idle and self._queue.is_ready:
             self.wake()
-
-    def _due(self, index: int, now: float) -> float:
-        if self._base is None:
-            self._base = (index, now)
-        first, at = self._base
-        due = at + (index - first) * SLOT_SECONDS
-        if index >= self.next_index and now - due >= SLOT_SECONDS:
-            # Nobody asked for a while: the time begins anew, so that nothing is made up for.
-            self._base = (index, now)
-            return now
-        return due
-
-
-def _finish(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)

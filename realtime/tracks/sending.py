@@ -1,8 +1,8 @@
-"""The reply on its way to one peer, at the least cost: ready Opus packets, and nothing while there is nothing to say.
+"""The reply on its way to one peer: the track that a peer connection is given instead of the reply track.
 
-Owns: `ReplyPackets`, the one encoder of a reply track, and `SendingTrack`, what a peer connection is given instead of the
-reply track. Driven by aiortc's RTCRtpSender, which sends a packet as it is. Internal to this room: whoever calls `recv()` of
-the reply track itself always gets frames. It never plays faster than the pace says, and encodes nothing twice.
+Owns: `SendingTrack`. Driven by its feed, if the peer connection's sender is one of ours, else by aiortc's RTCRtpSender,
+which sends a packet as it is. Internal to this room: whoever calls `recv()` of the reply track itself always gets frames. It
+never plays faster than the pace says.
 """
 
 from __future__ import annotations
@@ -14,61 +14,20 @@ from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from av import AudioFrame
 from av.packet import Packet
 
-from realtime.media.opus_encoder import OPUS_INPUT_RATES, OpusEncoder
-from realtime.tracks.reply_frames import FRAME_RATE_HZ, FRAME_SAMPLES, FRAME_TIME_BASE, FrameMaker, make_frame
+from realtime.tracks.reply_feed import PacketSink, ReplyFeed
+from realtime.tracks.reply_frames import FRAME_TIME_BASE, FrameMaker, make_frame
 from realtime.tracks.reply_pace import PlayoutClock, ReplyPace, Slot
+from realtime.tracks.reply_packets import REMINDER_SECONDS, ReplyPackets, SlotReader
 
-__all__ = ["ReplyPackets", "SendingTrack"]
+__all__ = ["SendingTrack"]
 
 _Packet: TypeAlias = "Packet[Any]"
 
-_QUIET_PACKETS = 10
-"""So much silence is sent before nothing is: it pushes the last words out of any receiver's buffer, where a decoder would
-make something up in their place."""
-_MOST_QUIET_PACKETS = 25
-_REMINDER_SECONDS = 0.4
-"""While there is nothing to say, a packet of silence comes so often, as with Opus's own DTX."""
-
-
-class ReplyPackets:
-    """Slots as Opus packets, each encoded once however many peers it goes to.
-
-    A rate that Opus does not know is brought to 48 kHz first.
-    """
-
-    def __init__(self, rate_hz: int) -> None:
-        """Say at which rate the pieces are; the encoder is made when the first packet is wanted."""
-        self._maker = None if rate_hz in OPUS_INPUT_RATES else FrameMaker(rate_hz)
-        self._rate_hz = rate_hz if self._maker is None else FRAME_RATE_HZ
-        self._made: OpusEncoder | None = None
-
-    @property
-    def _encoder(self) -> OpusEncoder:
-        if self._made is None:
-            self._made = OpusEncoder(self._rate_hz)
-        return self._made
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nothing but silence would follow."""
-        return self._encoder.is_quiet
-
-    def packet(self, slot: Slot) -> bytes:  # hot path: every 20 ms of speech
-        """A slot's packet."""
-        if slot.packet is None:
-            if self._maker is not None:
-                pcm = self._maker.make(slot)
-                slot.packet = self._encoder.encode(pcm if slot.piece is not None or any(pcm) else b"")
-            else:
-                slot.packet = self._encoder.encode(b"" if slot.piece is None else slot.piece.pcm)
-        return slot.packet
-
 
 class SendingTrack(MediaStreamTrack):
-    """What one peer is sent: `recv()` gives an `av.Packet` if Opus was negotiated, else a frame.
+    """What one peer is sent: `recv()` gives an `av.Packet` if Opus was negotiated, else a frame; with a feed, nobody calls it.
 
-    Time stamps follow the clock: they pass over what was not sent, so that nothing is heard later than it was played. When
-    aiortc stops it, which is when its peer connection closes, the reply track is told; `release` parts from it first.
+    When aiortc stops it, which is when its peer connection closes, the reply track is told; `release` parts from it first.
 
     Attributes:
         reply: The reply track that it stands for.
@@ -106,24 +65,38 @@ class SendingTrack(MediaStreamTrack):
         self._takes_opus = takes_opus
         self._on_stop = on_stop
         self._maker = FrameMaker(rate_hz)
+        self._reader = SlotReader(pace, packets)
         self._is_opus: bool | None = None
-        self._next = 0
-        self._quiet = 0
-        """How many silent slots in a row were sent."""
-        self._first_due: float | None = None
-        self._pts = -FRAME_SAMPLES
         self._released = False
+        self._feed: ReplyFeed | None = None
+
+    def open_feed(self, sink: PacketSink, on_end: Callable[[BaseException], object]) -> ReplyFeed:
+        """Send its packets, in place of `recv()`; from `ReplyFeed.start` on.
+
+        Args:
+            sink: Where they go.
+            on_end: Told once when there are no more: MediaStreamError once the track was stopped, or why sending failed.
+        """
+        self._is_opus = True
+        self._feed = ReplyFeed(self._reader, self._pace, self._packets, self._clock, sink=sink, on_end=on_end)
+        if self.readyState != "live":
+            self._feed.end(MediaStreamError())
+        return self._feed
 
     def release(self) -> None:
         """Send no more of the reply; it goes on elsewhere."""
         self._released = True
         self._pace.wake()
+        if self._feed is not None:
+            self._feed.stop()
 
     def stop(self) -> None:
         """End the track."""
         was_live = self.readyState == "live"
         super().stop()
         self._pace.wake()
+        if self._feed is not None:
+            self._feed.end(MediaStreamError())
         if was_live and not self._released:
             self._on_stop(self)
 
@@ -136,38 +109,27 @@ class SendingTrack(MediaStreamTrack):
         self._check_live()
         if self._is_opus is None:
             self._is_opus = self._takes_opus()
-            self._next = self._pace.next_index  # what was played before is over
-        if self._is_opus and self._is_idle():
-            await self._pace.wait_for_audio(self._clock.now() + _REMINDER_SECONDS)
-            self._next = self._pace.resume(self._next)
+            self._reader.begin()
+        if self._is_opus and self._reader.is_idle:
+            await self._pace.wait_for_audio(self._clock.now() + REMINDER_SECONDS)
+            self._reader.resume()
         slot = await self._next_slot()
         self._check_live()
-        self._quiet = self._quiet + 1 if slot.piece is None else 0
-        self._pts = max(self._pts + FRAME_SAMPLES, self._pts_of(slot))
+        pts = self._reader.stamp(slot)
         if not self._is_opus:
-            return make_frame(self._maker.make(slot), self._pts)
+            return make_frame(self._maker.make(slot), pts)
         packet = Packet(self._packets.packet(slot))
-        packet.pts, packet.time_base = self._pts, FRAME_TIME_BASE
+        packet.pts, packet.time_base = pts, FRAME_TIME_BASE
         return packet
 
-    def _is_idle(self) -> bool:
-        enough = self._quiet >= _QUIET_PACKETS and self._packets.is_quiet
-        return enough or self._quiet >= _MOST_QUIET_PACKETS
-
     async def _next_slot(self) -> Slot:
+        reader = self._reader
         if self._released:  # nothing is played for it any more
-            await self._clock.sleep_until(self._clock.now() + _REMINDER_SECONDS)
-            return Slot(self._next, self._clock.now(), None, 0)
-        index = self._pace.catch_up(self._next)
-        self._next = index + 1  # before the wait: a second caller meanwhile gets the next one
-        slot = await self._pace.slot(index)
-        self._next = max(self._next, slot.index + 1)
-        return slot
-
-    def _pts_of(self, slot: Slot) -> int:
-        if self._first_due is None:
-            self._first_due = slot.due
-        return round((slot.due - self._first_due) * FRAME_RATE_HZ)
+            await self._clock.sleep_until(self._clock.now() + REMINDER_SECONDS)
+            return Slot(reader.next, self._clock.now(), None, 0)
+        index = self._pace.catch_up(reader.next)
+        reader.next = index + 1  # before the wait: a second caller meanwhile gets the next one
+        return await self._pace.slot(index)
 
     def _check_live(self) -> None:
         if self.readyState != "live":

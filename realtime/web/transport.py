@@ -14,6 +14,7 @@ from typing import Any
 from aiortc import RTCPeerConnection
 
 from realtime.pipelines.clock import Clock
+from realtime.pipelines.media import watch_packets
 
 __all__ = ["Heartbeat", "offer_loopback", "quality_of", "watch_sent"]
 
@@ -48,6 +49,7 @@ def watch_sent(sender: Any, on_packet: Callable[[int], None]) -> None:
         sender: An aiortc RTCRtpSender whose peer connection has its descriptions.
         on_packet: Called synchronously, before the packet goes out.
     """
+    watch_packets(sender, on_packet)  # those that the session sends itself; what follows is for those that aiortc sends
     transport: Any = sender.transport
     ssrc: bytes = sender._ssrc.to_bytes(4, "big")  # noqa: SLF001
     send = transport._send_rtp  # noqa: SLF001

@@ -1,0 +1,127 @@
+"""The reply's packets to one peer at the time at which each is due: one timer, no task.
+
+Owns: `ReplyFeed`. Driven by its timer, and by audio that comes while there is nothing to say. It never sends ahead of the
+pace and never in a burst (behaviour.md P3, P4); while there is nothing to say it sleeps, but for a reminder now and then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from realtime.tracks.reply_pace import PlayoutClock, PlayoutTimer, ReplyPace
+from realtime.tracks.reply_packets import REMINDER_SECONDS, ReplyPackets, SlotReader
+
+__all__ = ["PacketSink", "ReplyFeed"]
+
+
+class PacketSink(Protocol):
+    """Where packets go."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is sent: negotiation can close a direction. The reply is played all the same."""
+        ...
+
+    def send(self, payload: bytes, pts: int, late: float, *, marker: bool) -> None:
+        """Send a packet now.
+
+        Args:
+            payload: What it says.
+            pts: Its time stamp, in samples at 48 kHz since the first one.
+            late: How many seconds ago it was due.
+            marker: It is the first after a pause.
+
+        Raises:
+            ConnectionError: The connection is gone.
+        """
+        ...
+
+
+class ReplyFeed:
+    """Sends one peer the reply until it is stopped or something ends it."""
+
+    __slots__ = ("_clock", "_due", "_is_over", "_on_end", "_pace", "_packets", "_reader", "_sink", "_timer")
+
+    def __init__(
+        self,
+        reader: SlotReader,
+        pace: ReplyPace,
+        packets: ReplyPackets,
+        clock: PlayoutClock,
+        *,
+        sink: PacketSink,
+        on_end: Callable[[BaseException], object],
+    ) -> None:
+        """Prepare; see `SendingTrack.open_feed`."""
+        self._reader = reader
+        self._pace = pace
+        self._packets = packets
+        self._clock = clock
+        self._sink = sink
+        self._on_end = on_end
+        self._timer: PlayoutTimer | None = None
+        self._due = 0.0
+        self._is_over = False
+
+    def start(self) -> None:
+        """Go on with what is played now."""
+        if not self._is_over:
+            self._reader.begin()
+            self._wait(self._clock.now())
+
+    def stop(self) -> None:
+        """Send nothing more. Idempotent."""
+        self._is_over = True
+        self._pace.call_no_more(self._come_back)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def end(self, reason: BaseException) -> None:
+        """Send nothing more, and say why, if it still goes on."""
+        if not self._is_over:
+            self.stop()
+            self._on_end(reason)
+
+    def _wait(self, now: float) -> None:
+        # hot path: every 20 ms
+        if self._reader.is_idle:
+            self._pace.call_when_ready(self._come_back)
+            self._timer = self._clock.call_at(now if self._pace.is_ready else now + REMINDER_SECONDS, self._resume)
+        else:
+            self._due = self._reader.due(now)
+            self._timer = self._clock.call_at(self._due, self._tick)
+
+    def _come_back(self) -> None:
+        """There is something to say. Whoever brought it is not kept waiting."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._clock.call_at(self._clock.now(), self._resume)
+
+    def _resume(self) -> None:
+        self._pace.call_no_more(self._come_back)
+        self._reader.resume()
+        now = self._clock.now()
+        self._due = self._reader.due(now)
+        if self._due <= now:
+            self._play(now)
+        else:
+            self._timer = self._clock.call_at(self._due, self._tick)
+
+    def _tick(self) -> None:
+        self._play(self._clock.now())
+
+    def _play(self, now: float) -> None:
+        # hot path: every 20 ms
+        reader = self._reader
+        try:
+            slot = self._pace.play(reader.next, self._due)
+            pts = reader.stamp(slot)
+            if self._sink.is_open:
+                payload = self._packets.packet(slot)
+                self._sink.send(payload, pts, now - slot.due, marker=reader.begins_speech(slot))
+            if not self._is_over:
+                self._wait(now)
+        except Exception as error:  # whatever it is, the one who sends must know that nothing more comes
+            self.end(error)
