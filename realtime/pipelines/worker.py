@@ -24,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from realtime.errors import BusyError
 
-__all__ = ["WorkerPool", "WorkerStatistics", "encode_pool", "tool_pool"]
+__all__ = ["WorkerPool", "WorkerStatistics", "encode_pool", "encode_threads", "tool_pool"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -213,10 +213,19 @@ class WorkerPool:
         return await answer
 
 
+def encode_threads(processors: int) -> int:
+    """How many threads may encode on a machine: one processor is the event loop's.
+
+    Each picture takes about 15 ms of a thread, so that one thread has time for some sixty pictures a second.
+    """
+    return max(1, min(4, processors - 1))
+
+
 encode_pool = WorkerPool(
-    "realtime-encode", max_threads=max(1, min(4, os.cpu_count() or 1)), max_waiting=256, short_jobs=True
+    "realtime-encode", max_threads=encode_threads(os.cpu_count() or 1), max_waiting=256, short_jobs=True
 )
-"""Conversion, scaling and JPEG, for all sessions of this process. At most one frame per source is in it."""
+"""Decoding, scaling and JPEG, for all sessions of this process, first come, first served. At most one frame per source is in
+it, and what is to become of a frame is one job: where many fall due at once, the first is ready at once."""
 
 tool_pool = WorkerPool("realtime-tool", max_threads=32, max_waiting=256)
 """Applications' synchronous tools, for all sessions of this process."""

@@ -13,7 +13,7 @@ import weakref
 import pytest
 
 from realtime.errors import BusyError
-from realtime.pipelines.worker import WorkerPool
+from realtime.pipelines.worker import WorkerPool, encode_threads
 
 
 def threads_of(name: str) -> list[str]:
@@ -70,6 +70,21 @@ async def test_no_more_threads_than_allowed_and_no_more_waiting_than_allowed():
     assert pool.statistics().threads == 1
     gate.opened.set()
     await asyncio.gather(running, *waiting)
+    await pool.leave(member)
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (4, 3), (5, 4), (64, 4)])
+def test_encoding_leaves_a_processor_to_the_loop(processors, threads):
+    assert encode_threads(processors) == threads
+
+
+async def test_jobs_that_come_at_once_are_done_in_the_order_in_which_they_came():
+    """Pictures of many calls that fall due at the same moment: none overtakes another."""
+    pool = WorkerPool("test", max_threads=1, max_waiting=32)
+    member = pool.join()
+    done: list[int] = []
+    await asyncio.gather(*(pool.run(done.append, number) for number in range(20)))
+    assert done == list(range(20))
     await pool.leave(member)
 
 
