@@ -16,7 +16,8 @@ from realtime.testing.clock import ManualClock
 from realtime.testing.conformance import check_transport, check_wire_format, mutations, sample_commands
 from realtime.testing.loopback import connect, make_peer, on_loopback
 from realtime.testing.memory import MemoryEnd, MemoryPair
-from realtime.testing.peer import Pause, Say, Show, SyntheticPeer, Turn
+from realtime.testing.peer import SyntheticPeer
+from realtime.testing.peer_script import Pause, Say, Show, Turn
 from realtime.testing.phone import ScriptedPhone
 from realtime.testing.replay import Replay, ReplayError, replay
 from realtime.testing.scripted import Close, Drop, Expect, Reply, ScriptedModel

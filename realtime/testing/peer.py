@@ -1,6 +1,6 @@
 """A user at the other end of a WebRTC call: says and shows a script, and records what is heard.
 
-Owns: `SyntheticPeer` and the steps of its script. Driven by a test, by the demo, by aiortc. All of it is real: Opus and VP8,
+Owns: `SyntheticPeer`. Driven by a test, by the demo, by aiortc. All of it is real: Opus and VP8,
 ICE and SRTP, over the loopback device of this machine. It knows nothing of sessions: whatever answers WebRTC can be
 called.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, assert_never
 
@@ -23,49 +22,15 @@ from realtime.pipelines.worker import WorkerPool
 from realtime.testing.devices import SOUND_RATE_HZ, Camera, Microphone
 from realtime.testing.listener import Listener
 from realtime.testing.loopback import connect, connected, make_peer, on_loopback
+from realtime.testing.peer_script import Pause, Say, Show, Step, Turn
 from realtime.testing.recording import Recording
 from realtime.testing.showing import Synthesizer, pictures_of, sound_of
 
-__all__ = ["Pause", "Say", "Show", "Step", "SyntheticPeer", "Turn"]
+__all__ = ["SyntheticPeer"]
 
 _QUIET_SECONDS = 0.8
 _STEP_SECONDS = 0.1
 _CLOSE_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Speak."""
-
-    what: Any
-    """As for `SyntheticPeer.say`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """Turn the camera to something."""
-
-    picture: Any
-    """As for `SyntheticPeer.show`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Be silent."""
-
-    seconds: float
-    """For how long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Speak, and listen to the reply to its end."""
-
-    what: Any
-    """As for `SyntheticPeer.say`."""
-
-
-Step = Say | Show | Pause | Turn
 
 
 class SyntheticPeer:
