@@ -8,7 +8,7 @@ Never decodes a pixel; `from_frame` asks `realtime.media` to encode, and only th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError, dataclass, field
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from realtime.chat import data_url as data_urls
 from realtime.chat.image_header import image_size, image_type
 from realtime.errors import ArgumentError, ImageError
 
-__all__ = ["AudioContent", "ImageContent"]
+__all__ = ["AudioContent", "ImageContent", "check_images"]
 
 _DETAILS = frozenset({"auto", "low", "high", "original"})
 _TYPE_OF_SUFFIX = {
@@ -272,6 +272,23 @@ class ImageContent(_Picture):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self)._of, (self._data, self._address, self.detail))  # noqa: SLF001  # its own constructor
+
+
+def check_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent, ...]:
+    """The pictures of a message, as they were given.
+
+    Raises:
+        ImageError: They are none, or one is empty.
+    """
+    if images is not None and not isinstance(images, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ImageError("images", images, "an iterable of ImageContent, such as a list")
+    found = () if images is None else tuple(images)
+    for image in found:
+        if not isinstance(image, ImageContent):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ImageError("images", type(image).__name__, "made of ImageContent only (ImageContent.from_bytes, …)")
+        if not image.byte_length and not image.url:
+            raise ImageError("images", image, "pictures with bytes or an address")
+    return found
 
 
 def _checked(data: bytes, argument: str, declared: str) -> bytes:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace as replaced
 from typing import Any, Self
 
+from realtime.chat.content import check_images
 from realtime.chat.entry import ContextEntry
 from realtime.chat.explain import Explainer, Explanation
 from realtime.chat.messages import (
@@ -33,7 +34,7 @@ from realtime.chat.readable import Readable
 from realtime.chat.store import ContextLease
 from realtime.chat.tokens import TokenCounter
 from realtime.chat.truncation import newest
-from realtime.errors import ArgumentError, ImageError, UserError
+from realtime.errors import ArgumentError, UserError
 
 __all__ = ["ChatContext", "ContextEntry", "ContextLease"]
 
@@ -103,9 +104,7 @@ class ChatContext(Readable):
             message_id = system.message.message_id or _new_id()
         else:
             message_id = self._fresh(message_id)
-        message = ChatMessage(
-            as_role(role), content, message_id, (), "", _checked_images(images), created_at=created_at
-        )
+        message = ChatMessage(as_role(role), content, message_id, (), "", check_images(images), created_at=created_at)
         if system is not None:
             self.store.replace(system, message)
             return message
@@ -135,7 +134,7 @@ class ChatContext(Readable):
         """
         self.store.check_free()
         return self.store.append(
-            ChatMessage(as_role(role), content, self._fresh(message_id), (), "", _checked_images(images), agent_id)
+            ChatMessage(as_role(role), content, self._fresh(message_id), (), "", check_images(images), agent_id)
         ).message
 
     def add_function_call(
@@ -207,7 +206,7 @@ class ChatContext(Readable):
         self.store.check_free()
         if not isinstance(message, ChatMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError("message", message, "a ChatMessage")
-        _checked_images(message.images)
+        check_images(message.images)
         if message.message_id:
             self._fresh(message.message_id)
         return self.store.append(message).message
@@ -256,7 +255,7 @@ class ChatContext(Readable):
             message = replaced(entry.message, **changes)
         except TypeError as error:
             raise ArgumentError("changes", sorted(changes), f"fields of ChatMessage ({error})") from None
-        _checked_images(message.images)
+        check_images(message.images)
         self.store.replace(entry, message)
         return message
 
@@ -388,15 +387,3 @@ class ChatContext(Readable):
 
 def _new_id() -> str:
     return str(uuid.uuid4())
-
-
-def _checked_images(images: Iterable[ImageContent] | None) -> tuple[ImageContent, ...]:
-    if images is not None and not isinstance(images, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ImageError("images", images, "an iterable of ImageContent, such as a list")
-    found = () if images is None else tuple(images)
-    for image in found:
-        if not isinstance(image, ImageContent):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ImageError("images", type(image).__name__, "made of ImageContent only (ImageContent.from_bytes, …)")
-        if not image.byte_length and not image.url:
-            raise ImageError("images", image, "pictures with bytes or an address")
-    return found
