@@ -78,4 +78,4 @@ class ModelCapabilities:
     max_image_bytes: int | None = None
     """Largest encoded picture that it accepts; None: only `max_message_bytes` bounds it."""
     image_price: str = "openai-tiles"
-    """Which rule of `realtime.chat.tokens` prices its pictures."""
+    """Which rule of `realtime.chat.image_prices` prices its pictures."""
