@@ -109,8 +109,8 @@ class NullModel(RealtimeModel):
 
 def without_data(text: str) -> str:
     """A message without the data of its picture: reading that is the provider's work."""
-    head, _, rest = text.partition(";base64,")
-    return head + rest[rest.index('"') :]
+    begin = text.index(";base64,")
+    return text[:begin] + text[text.index('"', begin) :]
 
 
 def delta_of(template: dict[str, Any], pcm: bytes) -> str:

@@ -209,7 +209,9 @@ class InputAudio:
         replay.chunks.append(pcm)
         replay.end += samples
         if self.reports_boundaries and not self._turn_open:
-            needed = min(needed, self._idle + self.sent - self._arrived)
+            unarrived = self._idle + self.sent - self._arrived
+            if unarrived < needed:  # noqa: PLR1730  (a call of min costs as much as all of this)
+                needed = unarrived
         if replay.end - replay.start > needed:
             replay.keep_last(needed)
         if self.records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -130,3 +131,11 @@ def test_what_is_written_is_what_the_far_end_takes():
         "mark": {"name": "heard-1"},
     }
     assert json.loads(clear_message("MZ1")) == {"event": "clear", "streamSid": "MZ1"}
+
+
+@given(stream_id=st.text(max_size=40).filter(lambda text: "\x7f" not in text), payload=st.binary(max_size=400))
+def test_sound_is_written_as_json_would_write_it(stream_id, payload):
+    """A DEL, which JSON may escape or not, is in no stream's id."""
+    media = {"payload": base64.b64encode(payload).decode()}
+    message = {"event": "media", "streamSid": stream_id, "media": media}
+    assert media_message(stream_id, payload) == json.dumps(message, ensure_ascii=False, separators=(",", ":"))
