@@ -1,6 +1,6 @@
 """How things end: side by side, each within its time.
 
-Owns: `within` and `innermost`. Driven by `pipelines/runtime.py`. It never decides what is to end.
+Owns: `within`, `innermost` and `most_telling`. Driven by `pipelines/runtime.py` and `pipelines/link.py`. It never decides what is to end.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-__all__ = ["innermost", "within"]
+from realtime.errors import ModelError, RealtimeError
+
+__all__ = ["innermost", "most_telling", "within"]
 
 logger = logging.getLogger(__name__)
 
@@ -37,3 +39,16 @@ def innermost(error: BaseException) -> BaseException:
     """What a task group wraps, the first of it."""
     inner: Any = getattr(error, "exceptions", None)
     return innermost(inner[0]) if inner else error
+
+
+def most_telling(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:
+    """Of the errors of a group the refusal, if there is one: it says more than the drop that follows it."""
+    found: list[RealtimeError] = []
+    waiting: list[RealtimeError | BaseExceptionGroup[RealtimeError]] = list(errors.exceptions)
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, RealtimeError):
+            found.append(each)
+        else:
+            waiting += each.exceptions
+    return next((error for error in found if isinstance(error, ModelError)), found[0])

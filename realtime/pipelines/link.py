@@ -23,6 +23,7 @@ from realtime.core.settings import ReconnectPolicy
 from realtime.errors import LinkLost, ModelError, RealtimeError, UserError
 from realtime.pipelines.backoff import Backoff
 from realtime.pipelines.clock import Clock, Deadline
+from realtime.pipelines.closing import most_telling
 from realtime.pipelines.connection import Connection, LinkModel, open_connection, refusal_of
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.renewal import renew_in_time
@@ -256,7 +257,7 @@ class Link:
                 group.create_task(self._watch_depth(), name="realtime link depth")
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
         except* RealtimeError as errors:
-            end = _first(errors)
+            end = most_telling(errors)
         # Whoever keeps the error (an event, a transport) must not keep our frames, and with them the session.
         return end.with_traceback(None)
 
@@ -416,19 +417,6 @@ def _apply(machine: SessionMachine, events: list[ModelEvent], now: float, faults
 
 def _reason(error: BaseException) -> str:
     return error.reason if isinstance(error, LinkLost) else str(error)
-
-
-def _first(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:
-    """The refusal, if there is one among them: it says more than the drop that follows it."""
-    found: list[RealtimeError] = []
-    waiting: list[RealtimeError | BaseExceptionGroup[RealtimeError]] = list(errors.exceptions)
-    while waiting:
-        each = waiting.pop(0)
-        if isinstance(each, RealtimeError):
-            found.append(each)
-        else:
-            waiting += each.exceptions
-    return next((error for error in found if isinstance(error, ModelError)), found[0])
 
 
 def _fail(opened: asyncio.Future[None], error: BaseException) -> None:
