@@ -14,6 +14,7 @@ from av import VideoFrame
 
 from realtime import Agent, ChatContext, ContextWindow, FrameSampling, RealtimeSession
 from realtime.chat.messages import ChatRole, ImageContent
+from realtime.core.commands import AppendAudio
 from realtime.errors import ArgumentError, SessionClosed, UserError
 from realtime.events import ErrorReported, FrameKept, FrameSkipped, SessionEnded, TrackEnded
 from realtime.pipelines.record import MAGIC
@@ -137,6 +138,9 @@ async def test_a_call_is_played_again_byte_for_byte(obliging, tool_call, tmp_pat
     assert any(str(event.error) == "broken" for event in errors)
     assert (await read(path)).startswith(MAGIC)
     assert [message.content for message in again.messages][:2] == ["before", "Hi"]
+    assert b'"at_once":true' in await read(path)  # sound that went to the socket as it came is among it
+    sound = b"".join(command.pcm for command in again.commands if isinstance(command, AppendAudio))
+    assert sound[:48_000] == b"\x01\x00" * 24_000
 
 
 def undecoded(number: int, shade: int) -> UndecodedFrame:
