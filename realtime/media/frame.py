@@ -1,6 +1,6 @@
 """What an av video frame tells without being converted: size, rotation, range, time, and a thumbprint.
 
-Owns: `frame_size`, `rotation_quarters`, `luma_is_full_range`, `pts_ms`, `thumbprint`, and views of planes. Driven by the
+Owns: `check_frame`, `frame_size`, `rotation_quarters`, `luma_is_full_range`, `pts_ms`, `thumbprint`, and views of planes. Driven by the
 sampler's pipeline, once per received frame, so everything here is cheap; and by the encoder. Never converts a whole
 picture, never changes a frame.
 """
@@ -20,6 +20,7 @@ from realtime.errors import ImageError
 
 __all__ = [
     "THUMBPRINT_SIDE",
+    "check_frame",
     "float_gray",
     "frame_size",
     "is_float_gray",
@@ -78,6 +79,16 @@ def rotation_quarters(frame: Any) -> int:
     if isinstance(degrees, bool) or not isinstance(degrees, (int, float)) or not math.isfinite(degrees):
         return 0
     return round(degrees / 90) % 4
+
+
+def check_frame(frame: object) -> None:
+    """Refuse what is no frame of pictures.
+
+    Raises:
+        ImageError: It is none.
+    """
+    if not isinstance(frame, av.VideoFrame):
+        raise ImageError("frame", type(frame).__name__, "an av.VideoFrame")
 
 
 def frame_size(frame: Any) -> tuple[int, int]:

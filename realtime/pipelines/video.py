@@ -17,14 +17,12 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
-import av
-
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import DropHeldFrame, EncodeHeldFrame
 from realtime.core.events import FrameKept, SessionEvent
 from realtime.core.sampling import FrameFacts, FrameVerdict, thumb_difference
 from realtime.errors import ImageError
-from realtime.media.frame import frame_size, pts_ms, thumbprint
+from realtime.media.frame import check_frame, frame_size, pts_ms, thumbprint
 from realtime.media.image import EncodeOptions, encode
 from realtime.media.options import ResizeOptions
 from realtime.pipelines.worker import WorkerPool
@@ -245,8 +243,7 @@ class VideoInput:
         at_ms = round(now * 1000) if media_ms is None else media_ms
         is_picture = not is_known and not isinstance(frame, UndecodedFrame)
         if is_picture and self._looks_at(source, pts_ms=at_ms, captured_at=now):
-            if not isinstance(frame, av.VideoFrame):
-                raise ImageError("frame", type(frame).__name__, "an av.VideoFrame")
+            check_frame(frame)
             thumb = _thumbprint(frame) if self._min_change else b""
         facts = FrameFacts(
             frame_id=next(self._frame_ids),
