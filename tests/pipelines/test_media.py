@@ -55,18 +55,8 @@ class Call:
 
     def speak(self, *numbers: int) -> None:
         for number in numbers:
-            self.intake.receive_rtp(
-                SimpleNamespace(
-                    payload_type=0,
-                    ssrc=7,
-                    sequence_number=number,
-                    timestamp=number * 160,
-                    payload=b"\x55" * 160,
-                    marker=0,
-                    padding_size=0,
-                ),
-                number * 20,
-            )
+            payload = b"\x55" * 160
+            self.intake.receive_rtp(0, 7, number, number * 160, False, payload, len(payload), None, number * 0.02)
 
     @property
     def sent_ms(self) -> float:
