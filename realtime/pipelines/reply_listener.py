@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from realtime.core.settings import check_count, check_number
 from realtime.pipelines.clock import Clock
@@ -22,8 +22,7 @@ _MOST_WAITING = 6_000
 """Pieces of 20 ms that may wait for a report; the oldest count as heard beyond."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """So far a reply had been given away."""
 
     mark: int
