@@ -3,9 +3,9 @@
 Owns: `VideoIntake`, the policy of one remote camera or screen. Driven by the receiver, packet by packet, and by whoever looks
 (`PictureSink`): it is asked before anything is decoded. Encoded frames are kept from the last key frame on. A picture that is
 wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next one or two
-are decoded, since a key frame on its own is a poor picture at a fixed bit rate. Decoding runs on a worker thread, one
-job at a time, and what is made of the picture there is made in the same job. Everything held is bounded; nothing is ever
-waited for by the sender.
+are decoded, since a key frame on its own is a poor picture at a fixed bit rate, unless it says that it is a good one.
+Decoding runs on a worker thread, one job at a time, and what is made of the picture there is made in the same job.
+Everything held is bounded; nothing is ever waited for by the sender.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from realtime.tracks.picture_decoder import (
     decode_alone,
 )
 from realtime.tracks.picture_sink import Feedback, PictureSink
+from realtime.tracks.vp8_header import is_fine_key
 
 __all__ = ["Feedback", "PictureSink", "VideoIntake"]
 
@@ -78,6 +79,8 @@ class VideoIntake:
         self._source: int | None = None
         self._assembler = FrameAssembler("vp8")
         self._chain: FrameChain | None = None
+        self._settling = 0
+        """As `SETTLED_FRAMES`, of the last key frame; of the codec, before there was one."""
         self._decoder: PictureDecoder | None = None
         """Of a chain that is decoded bit by bit, as it comes."""
         self._decoded_of: FrameChain | None = None
@@ -165,6 +168,7 @@ class VideoIntake:
         if source != self._source or codec != self._codec:
             self._source, self._codec = source, codec
             self._assembler = FrameAssembler(codec)
+            self._settling = SETTLED_FRAMES[codec]
             self._chain = None
             self._gap_since = None
             if self._timestamp is not None:
@@ -232,6 +236,7 @@ class VideoIntake:
             self._chain = None
         elif frame.is_key:
             self._chain = FrameChain(self._codec, [chained])
+            self._settling = 0 if is_fine_key(self._codec, frame.payloads[0]) else SETTLED_FRAMES[self._codec]
             self._requests.receive_key(self._pts / CLOCK_HZ)
         elif self._chain is not None:
             self._chain.add(chained)
@@ -269,7 +274,7 @@ class VideoIntake:
 
     def _lead_seconds(self) -> float:
         """So long before a picture is due a key frame is asked for: it is there, and has settled, just in time."""
-        return self._requests.delay_seconds + min(SETTLED_FRAMES[self._codec] * self._step / CLOCK_HZ, SETTLED_SECONDS)
+        return self._requests.delay_seconds + min(self._settling * self._step / CLOCK_HZ, SETTLED_SECONDS)
 
     def _let_decoder_go(self, chain: FrameChain | None) -> None:
         """A decoder that will not go on from where it is holds megabytes for nothing."""
@@ -297,7 +302,7 @@ class VideoIntake:
         return chain is not None and not self._has_settled(chain, now)
 
     def _has_settled(self, chain: FrameChain, now: float) -> bool:
-        return len(chain.frames) > SETTLED_FRAMES[chain.codec] or now - chain.frames[0].arrived_at >= SETTLED_SECONDS
+        return len(chain.frames) > self._settling or now - chain.frames[0].arrived_at >= SETTLED_SECONDS
 
     def _is_ready(self, chain: FrameChain, now: float) -> bool:
         if not self._has_settled(chain, now):

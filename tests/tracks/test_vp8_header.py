@@ -1,0 +1,147 @@
+"""A key frame says how finely it is quantized (RFC 6386)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from realtime.tracks.vp8_header import COARSEST, FINE, is_fine_key, key_quantizer
+
+HEAD = bytes([0x10, 0x02, 0x00, 0x9D, 0x01, 0x2A, 64, 0, 64, 0])
+
+
+def encoded(quantizer: int) -> list[bytes]:
+    """A key frame and another one, of a quantizer on libvpx's scale of 0–63."""
+    encoder: Any = av.CodecContext.create("libvpx", "w")
+    encoder.width = encoder.height = 128
+    encoder.pix_fmt, encoder.time_base = "yuv420p", Fraction(1, 30)
+    encoder.qmin, encoder.qmax, encoder.bit_rate = quantizer, quantizer, 1_000_000
+    encoder.options = {"deadline": "realtime", "cpu-used": "-8", "lag-in-frames": "0"}
+    noise = np.random.default_rng(1).integers(16, 235, (2, 192, 128), dtype=np.uint8)
+    packets: list[bytes] = []
+    for index in range(2):
+        frame = av.VideoFrame.from_ndarray(noise[index], format="yuv420p")
+        frame.pts = index
+        packets += [bytes(packet) for packet in encoder.encode(frame)]
+    return packets
+
+
+@pytest.mark.parametrize(("quantizer", "index"), [(2, 2), (10, 12), (20, 25), (31, 41), (42, 64), (63, 127)])
+def test_the_encoders_quantizer_is_read(quantizer, index):
+    """libvpx spreads its scale of 0–63 over the indices."""
+    key, other = encoded(quantizer)
+    assert key_quantizer(key) == index
+    assert key_quantizer(key[:100]) == index
+    assert key_quantizer(other) == COARSEST
+
+
+class Writer:
+    """The boolean encoder of RFC 6386, section 7.3, for bits that are as likely 0 as 1."""
+
+    def __init__(self) -> None:
+        self.low, self.range, self.bits = 0, 255, 0
+
+    def flag(self, bit: int) -> None:
+        split = 1 + ((self.range - 1) * 128 >> 8)
+        if bit:
+            self.low += split
+            self.range -= split
+        else:
+            self.range = split
+        while self.range < 128:
+            self.range <<= 1
+            self.low <<= 1
+            self.bits += 1
+
+    def number(self, value: int, bits: int) -> None:
+        for at in reversed(range(bits)):
+            self.flag(value >> at & 1)
+
+    def optional(self, value: int | None, bits: int) -> None:
+        self.flag(value is not None)
+        if value is not None:
+            self.number(abs(value), bits)
+            self.flag(value < 0)
+
+    def data(self) -> bytes:
+        padding = -(self.bits + 8) % 8 + 8
+        return (self.low << padding).to_bytes((self.bits + 8 + padding) // 8, "big")
+
+
+def header(
+    index: int,
+    *,
+    segments: list[int | None] | None = None,
+    is_absolute: bool = False,
+    has_map: bool = False,
+    deltas: bool = False,
+) -> bytes:
+    writer = Writer()
+    writer.number(0, 2)
+    writer.flag(segments is not None or has_map)
+    if segments is not None or has_map:
+        writer.flag(has_map)
+        writer.flag(segments is not None)
+        if segments is not None:
+            writer.flag(is_absolute)
+            for value in segments:
+                writer.optional(value, 7)
+            for _ in range(4):
+                writer.optional(-5, 6)
+        if has_map:
+            for probability in (None, 7, 200):
+                writer.flag(probability is not None)
+                if probability is not None:
+                    writer.number(probability, 8)
+    writer.number(0b1_010101_011, 10)
+    writer.flag(deltas)
+    if deltas:
+        writer.flag(1)
+        for value in (None, 3, -4, None, 63, None, -1, 0):
+            writer.optional(value, 6)
+    writer.number(2, 2)
+    writer.number(index, 7)
+    writer.number(0x5A5A, 16)
+    return HEAD + writer.data()
+
+
+@pytest.mark.parametrize("deltas", [False, True])
+@pytest.mark.parametrize("has_map", [False, True])
+@pytest.mark.parametrize("index", [0, 17, 90, 127])
+def test_what_stands_before_it_may_be_there_or_not(index, has_map, deltas):
+    assert key_quantizer(header(index, has_map=has_map, deltas=deltas)) == index
+
+
+@pytest.mark.parametrize(
+    ("segments", "is_absolute", "coarsest"),
+    [
+        ([3, None, 40, 9], True, 40),
+        ([-3, 12, None, -20], False, 42),
+        ([-5, -6, -7, -8], False, 25),
+        ([99] * 4, False, 127),
+    ],
+)
+def test_of_segments_the_coarsest_counts(segments, is_absolute, coarsest):
+    assert key_quantizer(header(30, segments=segments, is_absolute=is_absolute, has_map=True)) == coarsest
+
+
+@given(st.binary(max_size=120))
+def test_anything_may_come(frame):
+    assert 0 <= key_quantizer(frame) <= COARSEST
+
+
+def test_a_fine_key_frame_is_told_from_a_coarse_one():
+    assert is_fine_key("vp8", b"\x10" + header(FINE))
+    assert not is_fine_key("vp8", b"\x10" + header(FINE + 1))
+    assert not is_fine_key("h264", b"\x10" + header(FINE))
+
+
+@given(st.binary(max_size=30))
+def test_any_payload_may_come(payload):
+    assert is_fine_key("vp8", payload) in (True, False)
