@@ -5,7 +5,7 @@ process are measured apart. In the same run the same user calls the named baseli
 sound resampled with av.AudioResampler, one frame a second through `to_image`, LANCZOS and Pillow's optimized JPEG, silence
 sent back; no model and no conversation. The lag of a bare loop is measured beside both.
 
-Run:  python benchmarks/bench_call.py [--seconds 30]
+Run:  python benchmarks/bench_call.py [--seconds 24]
 """
 
 from __future__ import annotations
@@ -270,10 +270,18 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(ordered):.1f} / {ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]:.1f} / {ordered[-1]:.1f}"
 
 
+def say(what: str) -> None:
+    """Tell whoever waits what is being done."""
+    print(what, file=sys.stderr, flush=True)
+
+
 def bench(seconds: float) -> None:
     """Measure the bare loop, the baseline and the session, one after another, and print the table."""
+    say(f"a bare loop, {min(10.0, seconds):g} s")
     bare = bare_loop(min(10.0, seconds))
+    say(f"plain aiortc, {seconds + WARM_UP_SECONDS:g} s")
     plain = called("plain", "--seconds", str(seconds))
+    say(f"the local LLM loads; then the session, {seconds + WARM_UP_SECONDS:g} s")
     with local_llm() as (url, pid):
         cpu = process_cpu_ms(pid)
         ours = called("session", "--url", url, "--seconds", str(seconds))
@@ -313,7 +321,7 @@ def bench(seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long each side is measured")
+    parser.add_argument("--seconds", type=float, default=24.0, help="how long each side is measured")
     parser.add_argument(
         "--role", choices=("bench", "user", "plain", "session"), default="bench", help=argparse.SUPPRESS
     )

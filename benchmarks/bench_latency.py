@@ -1,12 +1,12 @@
-"""How late things are: a word at the model, a reply at the socket, a picture in the context; and what the event loop feels.
+"""How late things are: a word at the model, a reply at the socket, a picture in the context.
 
 A speaker in another process sends Opus by a script: short tones on a clean line, the same after three packets were lost, and
 sentences that are followed by nothing (DTX: one packet every 400 ms). It says when it sent what; both processes share the machine's
 monotonic clock. In the same run the same is heard with plain aiortc (`recv()`, `av.AudioResampler`) and spoken through an aiortc track of
 paced frames. A picture's way is measured from the arrival of its last packet to its place in the context, beside `recv()` to a Pillow JPEG.
-Loop lag and memory are those of `peers/session_call.py`, a whole vision call each, beside a loop that does nothing.
+(What the event loop feels of many calls at once: `bench_sessions.py`.)
 
-Run:  python benchmarks/bench_latency.py [--rounds 10] [--sessions 1,10] [--check]
+Run:  python benchmarks/bench_latency.py [--rounds 6] [--check]
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import statistics
 import subprocess
 import sys
 import time
+from asyncio.selector_events import _SelectorDatagramTransport
 from collections import deque
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
@@ -42,7 +42,8 @@ TONE = np.round(9_000 * np.sin(np.arange(480) * 2 * np.pi * 500 / RATE_HZ)).asty
 """20 ms."""
 LOUD = 3_000
 LOUD_BYTES = 60
-HERE = Path(__file__).parent
+OVERHEAD_BYTES = 36
+"""Of a packet of sound: header, extensions, what authenticates it."""
 GOALS = {"clean": 40.0, "after loss": 40.0, "last word": 60.0}
 """Milliseconds at most, the median."""
 
@@ -120,13 +121,13 @@ class ScriptTrack(MediaStreamTrack):
         return packet
 
 
-async def speak(rounds: int) -> None:
+async def speak(rounds: int, video: str) -> None:
     """Offer a call on the standard output, take the answer from the standard input, and say the script."""
     lines = asyncio.StreamReader(limit=1 << 22)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     peer, voice = make_peer(), ScriptTrack(rounds)
     sender = peer.addTransceiver(voice, direction="sendrecv").sender
-    case = CASES[2]
+    case = next(case for case in CASES if case.name == video)
     camera = PacketTrack("video", encode_clip(case), case.fps, 90_000)
     answer_requests(peer.addTransceiver(camera, direction="sendonly").sender, camera)
     with on_loopback():
@@ -196,18 +197,17 @@ async def marks_of(speaker: asyncio.subprocess.Process) -> list[tuple[str, float
         marks.append((said["mark"], said["at"]))
 
 
-def watch_socket(peer: RTCPeerConnection) -> list[float]:
-    """When packets of sound that are no silence were handed to the socket."""
+def watch_sockets() -> list[float]:
+    """When packets of sound that are no silence were handed to a socket. To be called before there is one."""
     sent: list[float] = []
-    transport = peer.getTransceivers()[0].sender.transport
-    send = transport._send_rtp
+    send = _SelectorDatagramTransport.sendto
 
-    async def watched(data: bytes) -> None:
-        if data[1] & 0x7F == 96 and len(data) > LOUD_BYTES + 20:
+    def watched(transport: Any, data: bytes, address: Any = None) -> None:
+        if data[0] >> 6 == 2 and data[1] & 0x7F == 96 and len(data) > LOUD_BYTES + OVERHEAD_BYTES:
             sent.append(time.monotonic())
-        await send(data)
+        send(transport, data, address)
 
-    transport._send_rtp = watched
+    _SelectorDatagramTransport.sendto = watched
     return sent
 
 
@@ -243,8 +243,8 @@ async def listen_session(rounds: int, speaker: asyncio.subprocess.Process) -> di
 
         watching = asyncio.create_task(watch())
         session.attach(peer)
+        sent = watch_sockets()
         await answer(peer, speaker)
-        sent = watch_socket(peer)
         replies = asyncio.create_task(reply_delays(lambda: model.reply(TONE * 10), sent, rounds))
         marks = await marks_of(speaker)
         figures = {**latencies(ear, marks), "model to socket": await replies, "picture": pictures}
@@ -298,17 +298,17 @@ async def listen_plain(rounds: int, speaker: asyncio.subprocess.Process) -> None
 
     peer.on("track", lambda t: tasks.add(asyncio.create_task(hear(t) if t.kind == "audio" else look(t))))
     peer.addTrack(voice)
+    sent = watch_sockets()
     await answer(peer, speaker)
-    sent = watch_socket(peer)
     replies = asyncio.create_task(reply_delays(lambda: voice.waiting.extend([TONE] * 10), sent, rounds))
     marks = await marks_of(speaker)
     print(json.dumps({**latencies(ear, marks), "model to socket": await replies, "picture": pictures}), flush=True)
     os._exit(0)
 
 
-async def listen(way: str, rounds: int) -> None:
+async def listen(way: str, rounds: int, video: str) -> None:
     speaker = await asyncio.create_subprocess_exec(
-        *(sys.executable, __file__, "--role", "speaker", "--rounds", str(rounds)),
+        *(sys.executable, __file__, "--role", "speaker", "--rounds", str(rounds), "--video", video),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         limit=1 << 22,
@@ -319,8 +319,9 @@ async def listen(way: str, rounds: int) -> None:
 # -- the run --------------------------------------------------------------------------------------------------------------
 
 
-def measured(way: str, rounds: int) -> dict[str, list[float]]:
-    command = [sys.executable, __file__, "--role", way, "--rounds", str(rounds)]
+def measured(way: str, rounds: int, video: str) -> dict[str, list[float]]:
+    print(f"{way}: about {12 + 4 * rounds} s", file=sys.stderr, flush=True)
+    command = [sys.executable, __file__, "--role", way, "--rounds", str(rounds), "--video", video]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1])
 
 
@@ -328,43 +329,18 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(values):.0f} ({min(values):.0f}–{max(values):.0f})" if values else "–"
 
 
-async def bare_lag(seconds: float) -> list[float]:
-    lags: list[float] = []
-    loop = asyncio.get_running_loop()
-    due, end = loop.time() + 0.01, loop.time() + seconds
-    while due < end:
-        await asyncio.sleep(max(0.0, due - loop.time()))
-        lags.append((loop.time() - due) * 1000)
-        due = max(due + 0.01, loop.time())
-    return sorted(lags)
-
-
-def many(sessions: list[int], seconds: float) -> None:
-    """Lag of the loop and memory, with so many whole calls at once."""
-    bare = asyncio.run(bare_lag(seconds))
-    print("\n| sessions | loop lag p50 / p99 / p99.9 ms | memory MB |\n| ---: | ---: | ---: |")
-    print(f"| 0 (bare loop) | {' / '.join(f'{bare[int(len(bare) * at)]:.1f}' for at in (0.5, 0.99, 0.999))} | |")
-    for number in sessions:
-        command = [sys.executable, str(HERE / "peers" / "session_call.py"), sys.executable, str(number), str(seconds)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-        figures = json.loads(done.stdout.splitlines()[-1])
-        lag = " / ".join(f"{each:.1f}" for each in figures["lag_ms"])
-        print(f"| {number} | {lag} | {figures['rss_mb']:.0f} |", flush=True)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10, help="tones on each line")
-    parser.add_argument("--sessions", default="1,10", help="how many calls at once for lag and memory; empty: none")
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long lag is measured")
+    parser.add_argument("--rounds", type=int, default=6, help="tones on each line")
+    parser.add_argument("--video", default="VP8 720p30", help=f"one of {', '.join(case.name for case in CASES[1:])}")
     parser.add_argument("--check", action="store_true", help="end with 1 if a goal is missed")
     parser.add_argument("--role", default="bench", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.role == "speaker":
-        asyncio.run(speak(given.rounds))
+        asyncio.run(speak(given.rounds, given.video))
     elif given.role != "bench":
-        asyncio.run(listen(given.role, given.rounds))
-    plain, ours = (measured(way, given.rounds) for way in ("plain", "session"))
+        asyncio.run(listen(given.role, given.rounds, given.video))
+    plain, ours = (measured(way, given.rounds, given.video) for way in ("plain", "session"))
     print("| median (least–most), ms | plain aiortc | session |\n| --- | ---: | ---: |")
     names = {
         "clean": "a word at the model, clean line",
@@ -375,8 +351,6 @@ def main() -> int:
     }
     for key, name in names.items():
         print(f"| {name} | {spread(plain[key])} | {spread(ours[key])} |")
-    if given.sessions:
-        many([int(number) for number in given.sessions.split(",")], given.seconds)
     missed = [key for key, most in GOALS.items() if statistics.median(ours[key]) > most]
     for key in missed:
         print(f"missed: {names[key]}: wanted at most {GOALS[key]:g} ms")

@@ -6,6 +6,7 @@ Standard library and aiortc only: it runs in the environments of the others too.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -53,9 +54,12 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
         answer: Given an offer and the number of the call, gives the answer (SDP).
         counts: What is done meanwhile.
 
-    Arguments of the process: the caller's interpreter, how many calls, seconds to measure.
+    Arguments of the process: the caller's interpreter, how many calls, seconds to measure. Beside it runs a loop that does nothing, in a
+    process of its own, so that what the machine is late with can be told from what this process is.
     """
     only_loopback()
+    gc.collect()
+    gc.freeze()  # as a server does: a collection of everything that was ever loaded holds the loop for 50 ms
     python, calls, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     caller = await asyncio.create_subprocess_exec(
         *(python, str(Path(__file__).with_name("caller.py")), str(calls)),
@@ -70,26 +74,60 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
         await caller.stdin.drain()
     await caller.stdout.readline()  # all are connected
     await asyncio.sleep(WARM_UP_SECONDS)
+    bare = await asyncio.create_subprocess_exec(sys.executable, __file__, str(seconds), stdout=subprocess.PIPE)
     lags: list[float] = []
+    memory: list[float] = []
     before, began, cpu = (counts.heard_samples, counts.pictures), time.monotonic(), time.process_time()
+    machine = machine_seconds()
+    watching = asyncio.create_task(sample_memory(memory))
     await sample_lag(lags, seconds)
     cpu, lasted = time.process_time() - cpu, time.monotonic() - began
-    lags.sort()
+    worked, passed = (now - then for now, then in zip(machine_seconds(), machine, strict=True))
+    watching.cancel()
+    out, _ = await bare.communicate()
     figures = {
         "cpu_ms": cpu * 1000 / lasted / calls,
         "heard": (counts.heard_samples - before[0]) / counts.heard_rate / lasted / calls,
         "pictures": (counts.pictures - before[1]) / lasted / calls,
-        "lag_ms": [lags[int(len(lags) * share)] for share in (0.5, 0.99, 0.999)],
+        "lag_ms": shares_of(lags),
+        "bare_lag_ms": json.loads(out),
+        "machine_busy": worked / passed,
         "rss_mb": memory_mb(),
+        "own_mb": memory,
     }
     print(json.dumps(figures), flush=True)
     caller.kill()
     os._exit(0)
 
 
+def shares_of(lags: list[float]) -> list[float]:
+    """So late at most were half, 99 of a hundred, and 999 of a thousand."""
+    lags = sorted(lags)
+    return [lags[int(len(lags) * share)] for share in (0.5, 0.99, 0.999)]
+
+
+def machine_seconds() -> tuple[float, float]:
+    """Processor time of the whole machine, all processors together: what was worked, and what there was."""
+    ticks = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
 def memory_mb() -> float:
     """What of this process is in RAM."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def own_memory_mb() -> float:
+    """As `memory_mb`, without files that are mapped."""
+    resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def sample_memory(into: list[float]) -> None:
+    """Note memory once a second."""
+    while True:
+        into.append(own_memory_mb())
+        await asyncio.sleep(1)
 
 
 async def sample_lag(into: list[float], seconds: float) -> None:
@@ -105,3 +143,9 @@ async def sample_lag(into: list[float], seconds: float) -> None:
 def keep(tasks: set[Any], work: Any) -> None:
     """Run something as long as the process lives."""
     tasks.add(asyncio.get_running_loop().create_task(work))
+
+
+if __name__ == "__main__":  # a loop that does nothing, beside the one that is measured
+    bare: list[float] = []
+    asyncio.run(sample_lag(bare, float(sys.argv[1])))
+    print(json.dumps(shares_of(bare)))
