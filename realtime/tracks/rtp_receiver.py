@@ -45,8 +45,9 @@ RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None
 """Runs a job on a worker thread and calls back on the loop with its result or its error."""
 
 _TICK_SECONDS = 0.25
-_ESTIMATE_SECONDS = 0.050
-"""What the path carries is estimated so often at most: every second frame of thirty a second, every one of fifteen."""
+_ESTIMATE_SECONDS = 0.080
+"""What the path carries is estimated so often at most: every third frame of thirty a second. On a narrow path that ends at the same
+rate, with no longer a queue, as with every frame; from 0.2 s on it does not."""
 _OWN_RATE_HZ = 48_000
 """For whoever reads the track itself while the session does not listen."""
 _KEPT_AS = "_realtime_intake"

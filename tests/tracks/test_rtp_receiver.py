@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiortc.rtp import unpack_remb_fci
 
 from realtime.errors import UserError
 from realtime.media import g711
@@ -110,6 +111,41 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
     told = [packet for packet in pictures.port.reports if packet.fmt == 15]
     assert told
     assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
+
+
+def _send_over(line: Line, path_bits: int, seconds: int, fps: int) -> tuple[list[int], list[float]]:
+    """A sender that does as it is told, over a path with a queue: its rate, and how late its frames were, second by second."""
+    rate, free_at, number = 1_500_000, 0.0, 0
+    rates: list[int] = []
+    late: list[float] = []
+    for index in range(seconds * fps):
+        sent_at = index / fps
+        parts = max(1, rate // fps // 8 // 1_100)
+        for part in range(parts):
+            size = rate // fps // 8 // parts
+            free_at = max(sent_at, free_at) + size * 8 / path_bits
+            is_last = part == parts - 1
+            told = int(sent_at * 2**18) & 0xFFFFFF if is_last else None
+            line.intake.receive_rtp(
+                96, 1, number & 0xFFFF, index * 3_000, is_last, b"\x10\x01" + bytes(size - 2), size, told, free_at
+            )
+            number += 1
+        told_rates = [unpack_remb_fci(packet.fci)[0] for packet in line.port.reports if packet.fmt == 15]
+        rate = min(1_500_000, max(50_000, told_rates[-1])) if told_rates else rate
+        if index % fps == fps - 1:
+            rates.append(rate)
+            late.append(free_at - sent_at)
+    return rates, late
+
+
+@pytest.mark.parametrize("path_bits", [300_000, 800_000])
+@pytest.mark.parametrize("fps", [15, 30])
+async def test_a_sender_on_a_narrow_path_is_told_what_it_carries(pictures, path_bits, fps):
+    """REMB, though not every frame is looked at: the rate comes down to the path's, and what has piled up goes."""
+    rates, late = _send_over(pictures, path_bits, 30, fps)
+    assert 0.6 * path_bits < min(rates[15:])
+    assert max(rates[15:]) < 1.2 * path_bits
+    assert max(late[25:]) < 0.3
 
 
 class Sink:
