@@ -196,6 +196,12 @@ class SessionMachine(MachineActs):
             return False
         return self._parts.sampler.is_due(source, pts_ms=pts_ms)
 
+    def would_hold_frame(self, source: str, *, captured_at: float) -> bool:  # hot path: every frame
+        """Whether a frame that is not due would be held for the end of the user's turn (a question: it changes nothing)."""
+        if self._is_closed or not self._parts.capabilities.supports_image_input:
+            return False
+        return self._parts.sampler.holds(source, captured_at=captured_at)
+
     def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
         """A frame of a camera or a screen: what should become of it."""
         if self._is_closed or not self._parts.capabilities.supports_image_input:

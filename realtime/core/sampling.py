@@ -65,6 +65,10 @@ def thumb_difference(one: bytes, other: bytes) -> float:
     return total / len(one)
 
 
+def _period_ms(fps: float) -> float | None:
+    return 1000.0 / fps if fps > 0 else None
+
+
 def _frame_bytes(facts: FrameFacts) -> int:
     return facts.width * facts.height * 3 // 2
 
@@ -111,6 +115,8 @@ class FrameSampler:
         self._hold_seconds = max(_MIN_HOLD_SECONDS, hold_seconds)
         self._sources: dict[str, _Source] = {}
         self._speaking = False
+        self._period_ms = _period_ms(sampling.fps_idle)
+        """Of the present schedule; None: there is none."""
         self._wanted: set[str] = set()
         self._wanted_from_any = 0
         self.kept: Counter[str] = Counter()
@@ -138,13 +144,25 @@ class FrameSampler:
         """
         if name in self._wanted or self._wanted_from_any:
             return True
-        period_ms = self._period_ms()
+        period_ms = self._period_ms
         source = self._sources.get(name)
         if source is None:
             return period_ms is not None
         if source.last_pts_ms is not None and pts_ms < source.last_pts_ms:
             return True
         return period_ms is not None and (source.kept_pts_ms is None or self._is_due(source, pts_ms, period_ms))
+
+    def holds(self, name: str, *, captured_at: float) -> bool:  # hot path: every frame of every source
+        """Whether a frame that is not due would be held for the end of the user's turn.
+
+        Args:
+            name: Its source.
+            captured_at: When it arrived, on the session's clock.
+        """
+        if not (self._speaking and self._sampling.end_of_turn):
+            return False
+        source = self._sources.get(name)
+        return source is None or self._holds(source, captured_at)
 
     def receive(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame of every source
         """Judge a frame."""
@@ -161,7 +179,7 @@ class FrameSampler:
             self._wanted.discard(facts.source)
             self._wanted_from_any = max(0, self._wanted_from_any - 1)
             return self._keep(source, facts, "look")
-        period_ms = self._period_ms()
+        period_ms = self._period_ms
         if source.kept_pts_ms is None:
             return self._keep(source, facts, "first") if period_ms else self._hold_or_skip(source, facts)
         if period_ms is None or not self._is_due(source, facts.pts_ms, period_ms):
@@ -175,10 +193,6 @@ class FrameSampler:
         source.due_ms, source.period_ms = facts.pts_ms + period_ms, period_ms
         return self._skip("unchanged")
 
-    def _period_ms(self) -> float | None:
-        fps = self._sampling.fps_speaking if self._speaking else self._sampling.fps_idle
-        return 1000.0 / fps if fps > 0 else None
-
     def _is_due(self, source: _Source, pts_ms: int, period_ms: float) -> bool:
         return pts_ms >= self._due_ms(source, period_ms) - _TOLERANCE_MS
 
@@ -191,7 +205,7 @@ class FrameSampler:
         return source.due_ms
 
     def _keep(self, source: _Source, facts: FrameFacts, reason: KeepReason) -> FrameVerdict:
-        period_ms = self._period_ms()
+        period_ms = self._period_ms
         if period_ms is None:
             source.due_ms = None
         elif reason != "schedule" or facts.pts_ms - self._due_ms(source, period_ms) > period_ms * 0.5:
@@ -230,6 +244,7 @@ class FrameSampler:
     def speech_began(self) -> None:
         """The user speaks: the faster schedule holds from now on."""
         self._speaking = True
+        self._period_ms = _period_ms(self._sampling.fps_speaking)
 
     def speech_ended(self, *, at: float) -> list[tuple[FrameFacts, bool]]:
         """The user stopped: decide about the held frames.
@@ -242,6 +257,7 @@ class FrameSampler:
             it is newer than what was kept already.
         """
         self._speaking = False
+        self._period_ms = _period_ms(self._sampling.fps_idle)
         decided: list[tuple[FrameFacts, bool]] = []
         for source in self._sources.values():
             within = [facts for facts in source.held if facts.captured_at <= at]
@@ -279,7 +295,7 @@ class FrameSampler:
         if source is None or not source.is_last_kept(facts):
             return
         source.kept_pts_ms, source.kept_at, source.thumb = source.before
-        period_ms = self._period_ms()
+        period_ms = self._period_ms
         if period_ms is not None and source.due_ms is None:  # as for every unchanged frame: looked at a period later
             source.due_ms, source.period_ms = facts.pts_ms + period_ms, period_ms
 
@@ -327,5 +343,5 @@ class FrameSampler:
     @property
     def period_seconds(self) -> float | None:
         """The present schedule's period; None: no schedule."""
-        period_ms = self._period_ms()
+        period_ms = self._period_ms
         return None if period_ms is None else period_ms / 1000.0

@@ -84,7 +84,7 @@ class Viewer:
             receive: Takes each frame and when it came.
             run: Runs decoding.
         """
-        self._driver = driver
+        self._machine = driver.machine
         self._source = source
         self.now = now
         self.develop = develop
@@ -93,8 +93,9 @@ class Viewer:
 
     def is_due(self, pts_ms: int) -> bool:  # hot path: every frame
         """Whether the sampler would show a frame of this media time."""
-        return self._driver.machine.is_frame_due(self._source, pts_ms=pts_ms)
+        return self._machine.is_frame_due(self._source, pts_ms=pts_ms)
 
     def may_hold(self, pts_ms: int) -> bool:  # hot path: every frame
-        """Whether the sampler would hold a frame of this media time for the end of the user's turn."""
-        return self._driver.machine.looks_at_frame(self._source, pts_ms=pts_ms, captured_at=self.now())
+        """Whether the sampler would hold a frame of this media time, which is not due, for the end of the user's turn."""
+        del pts_ms
+        return self._machine.would_hold_frame(self._source, captured_at=self.now())

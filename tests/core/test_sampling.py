@@ -177,7 +177,7 @@ def test_source_that_begins_anew_is_looked_at_at_once():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_only_frames_that_are_looked_at_can_be_kept_or_held(seed):
-    """What `looks_at` denies is a frame that is not due, and asking changes nothing."""
+    """What `looks_at` denies is a frame that is not due, what `holds` affirms is held if it is not, and asking changes nothing."""
     chance = random.Random(seed)
     asked, plain = (FrameSampler(FrameSampling(fps_speaking=2.0, min_change=0)) for _ in range(2))
     spared, at = 0, 5.0
@@ -195,8 +195,11 @@ def test_only_frames_that_are_looked_at_can_be_kept_or_held(seed):
             for sampler in (asked, plain):
                 sampler.look(None)
         looks = asked.looks_at(facts.source, pts_ms=facts.pts_ms, captured_at=at)
+        is_due = asked.is_due(facts.source, pts_ms=facts.pts_ms)
+        holds = asked.holds(facts.source, captured_at=at)
         verdict = asked.receive(facts, now=at)
         assert verdict == plain.receive(facts, now=at)
+        assert verdict.action == ("keep" if is_due else "hold" if holds else "drop")
         if not looks:
             spared += 1
             assert (verdict.action, verdict.skip_reason) == ("drop", "not_due")
