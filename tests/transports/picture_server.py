@@ -76,6 +76,8 @@ def picture_server(tls: ssl.SSLContext, answers: dict[str, Answer]) -> Iterator[
                 request = b""
                 while b"\r\n\r\n" not in request and (got := connection.recv(65_536)):
                     request += got
+                if b"\r\n\r\n" not in request:
+                    return  # whoever called has gone: another fetch of the same message failed
                 requests.append(request.decode())
                 path = request.split()[1].decode()
                 answers.get(path.partition("?")[0], gives(b"no", kind="text/plain", status="404 Not Found"))(
