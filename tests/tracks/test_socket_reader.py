@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, MAX_AT_ONCE, TAKEN, read_ourselves
-from realtime.tracks.aiortc_internals.srtp import SCRATCH
 
 GUARD = 60.0
 
@@ -47,10 +46,11 @@ class Line:
         self.changed = asyncio.Event()
         self.sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sender.bind(("127.0.0.1", 0))
-        self.is_read = read_ourselves(protocol, self.take)
+        self.place = memoryview(bytearray(2048))
+        self.is_read = read_ourselves(protocol, self.place, self.take)
 
     def take(self, size: int, arrived_at: float) -> int:
-        data = bytes(SCRATCH[:size])
+        data = bytes(self.place[:size])
         if data.startswith(b"foreign"):
             return FOREIGN
         self.taken.append(data)
@@ -159,10 +159,10 @@ async def test_a_transport_that_is_another_is_left_alone(line, lacking):
     there = line.protocol.transport
     other = SimpleNamespace(_sock=there._sock, _loop=there._loop, _sock_fd=there._sock_fd, is_closing=lambda: False)
     delattr(other, lacking)
-    assert not read_ourselves(SimpleNamespace(transport=other), line.take)
-    assert not read_ourselves(SimpleNamespace(), line.take)
+    assert not read_ourselves(SimpleNamespace(transport=other), line.place, line.take)
+    assert not read_ourselves(SimpleNamespace(), line.place, line.take)
 
 
 async def test_a_loop_that_differs_is_left_alone(line, monkeypatch):
     monkeypatch.setattr(type(asyncio.get_running_loop()), "_add_reader", lambda _, something: something)
-    assert not read_ourselves(line.protocol, line.take)
+    assert not read_ourselves(line.protocol, line.place, line.take)

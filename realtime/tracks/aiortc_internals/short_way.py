@@ -22,7 +22,7 @@ from aioice.ice import StunProtocol
 from aiortc.rtp import unpack_header_extensions
 
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, TAKEN, read_ourselves
-from realtime.tracks.aiortc_internals.srtp import SCRATCH, SCRATCH_BYTES, opener
+from realtime.tracks.aiortc_internals.srtp import PLACE_BYTES, PacketPlace
 
 __all__ = ["PacketTaker", "ShortWay", "short_way"]
 
@@ -63,7 +63,9 @@ class ShortWay:
     def __init__(self, transport: Any) -> None:
         connection = transport.transport._connection
         self._transport = transport
-        self._open = opener(transport._rx_srtp)
+        place = PacketPlace(transport._rx_srtp)
+        self._view = place.view
+        self._open = place.open
         self._long_way: Callable[[bytes, int], None] = connection.data_received
         self._takers: dict[int, PacketTaker] = {}
         connection.data_received = self._receive
@@ -80,7 +82,7 @@ class ShortWay:
         self._takers = {key: known for key, known in self._takers.items() if known is not taker}
 
     def take(self, size: int, arrived_at: float) -> int:
-        """Take the datagram that lies in `SCRATCH`.
+        """Take the datagram that lies in the place that is there for it.
 
         Args:
             size: Its bytes.
@@ -90,7 +92,7 @@ class ShortWay:
             `FOREIGN`, `TAKEN` (or dropped, since it is damaged or forged), or `GOES_ON`.
         """
         # hot path: every packet
-        view = SCRATCH
+        view = self._view
         if size <= 12 or not 127 < view[0] < 192:
             return FOREIGN
         flags, kind, number, timestamp, source = _HEADER.unpack_from(view)
@@ -111,7 +113,7 @@ class ShortWay:
             extended = begin
             begin += 4 + 4 * (view[begin + 2] << 8 | view[begin + 3])
             if kind > 127 and taker.sent_time_id and begin <= end:
-                sent_at = _sent_at(taker.sent_time_id, extended, begin)
+                sent_at = _sent_at(taker.sent_time_id, view[extended:begin])
         size = end - begin
         if flags & 0x20 and size > 0:
             end -= view[end - 1]
@@ -126,8 +128,8 @@ class ShortWay:
     def _receive(self, data: bytes, component: int) -> None:
         """What comes of a connection that we do not read ourselves, and what is on the long way already."""
         size = len(data)
-        if size <= SCRATCH_BYTES:
-            SCRATCH[:size] = data
+        if size <= PLACE_BYTES:
+            self._view[:size] = data
             if self.take(size, monotonic()) != FOREIGN:
                 return
         if not size or (size > _MAX_SRTP_BYTES and 127 < data[0] < 192):
@@ -141,15 +143,15 @@ class ShortWay:
         A socket of asyncio's own loop is read by ourselves; of others (another loop, TURN) what it hands on is taken.
         """
         is_known: bool = type(protocol) is StunProtocol and "datagram_received" not in vars(protocol)
-        if not is_known or read_ourselves(protocol, self.take):
+        if not is_known or read_ourselves(protocol, self._view, self.take):
             return
         long_way = protocol.datagram_received
 
         def receive(data: Any, address: Any) -> None:
             # hot path: every packet
             size = len(data)
-            if 12 < size <= SCRATCH_BYTES and data[0] > 127:
-                SCRATCH[:size] = data
+            if 12 < size <= PLACE_BYTES and data[0] > 127:
+                self._view[:size] = data
                 if self.take(size, monotonic()) != FOREIGN:
                     return
             long_way(data, address)
@@ -157,9 +159,9 @@ class ShortWay:
         vars(protocol)["datagram_received"] = receive
 
 
-def _sent_at(wanted: int, begin: int, end: int) -> int | None:
-    """When a packet was sent (abs-send-time, 24 bits of 1/2^18 s), from the header extensions that lie there; None: unknown."""
-    (profile, _), content = _EXTENSION.unpack_from(SCRATCH, begin), bytes(SCRATCH[begin + 4 : end])
+def _sent_at(wanted: int, extensions: memoryview) -> int | None:
+    """When a packet was sent (abs-send-time, 24 bits of 1/2^18 s), from its header extensions; None: unknown."""
+    (profile, _), content = _EXTENSION.unpack_from(extensions), bytes(extensions[4:])
     try:
         found = unpack_header_extensions(profile, content)
     except ValueError as error:

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Final
 
-from realtime.tracks.aiortc_internals.srtp import SCRATCH
-
 __all__ = ["FOREIGN", "GOES_ON", "MAX_AT_ONCE", "TAKEN", "Take", "read_ourselves"]
 
 FOREIGN: Final = 0
@@ -29,15 +27,16 @@ MAX_AT_ONCE = 64
 """So many datagrams of one socket, and the loop's other work has its turn."""
 
 Take = Callable[[int, float], int]
-"""Takes the datagram that lies in `SCRATCH`, given its bytes and when it came, in monotonic seconds; says what it was."""
+"""Takes the datagram that lies in the place, given its bytes and when it came, in monotonic seconds; says what it was."""
 
 
-def read_ourselves(protocol: Any, take: Take) -> bool:
+def read_ourselves(protocol: Any, place: memoryview, take: Take) -> bool:
     """Read the socket of a protocol from now on.
 
     Args:
         protocol: Its `datagram_received` gets what is not taken.
-        take: Takes what lies in `SCRATCH`, and says what it was.
+        place: Where each datagram is put.
+        take: Takes what lies there, and says what it was.
 
     Returns:
         Whether that can be done; if not, all is as before.
@@ -56,19 +55,29 @@ def read_ourselves(protocol: Any, take: Take) -> bool:
     )
     if not usable or transport.is_closing():
         return False
-    add_reader(sock.fileno(), _Reader(protocol, transport, sock, take).read)  # in the place of the transport's own
+    add_reader(
+        sock.fileno(), _Reader(protocol, transport, sock.recvfrom_into, place, take).read
+    )  # in the place of the transport's own
     return True
 
 
 class _Reader:
     """Reads one socket."""
 
-    __slots__ = ("_protocol", "_receive", "_take", "_transport")
+    __slots__ = ("_place", "_protocol", "_receive", "_take", "_transport")
 
-    def __init__(self, protocol: Any, transport: asyncio.DatagramTransport, sock: socket.socket, take: Take) -> None:
+    def __init__(
+        self,
+        protocol: Any,
+        transport: asyncio.DatagramTransport,
+        receive: Callable[[memoryview], tuple[int, Any]],
+        place: memoryview,
+        take: Take,
+    ) -> None:
         self._protocol = protocol
         self._transport = transport
-        self._receive = sock.recvfrom_into
+        self._receive = receive
+        self._place = place
         self._take = take
 
     def read(self) -> None:
@@ -78,12 +87,12 @@ class _Reader:
         packet of sound pays for no vain attempt.
         """
         # hot path: every wake-up
-        receive, take, now = self._receive, self._take, monotonic()
+        receive, place, take, now = self._receive, self._place, self._take, monotonic()
         for _ in range(MAX_AT_ONCE):
             if self._transport.is_closing():
                 return
             try:
-                size, address = receive(SCRATCH)
+                size, address = receive(place)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -91,6 +100,6 @@ class _Reader:
                 return
             outcome = take(size, now)
             if outcome == FOREIGN:
-                self._protocol.datagram_received(bytes(SCRATCH[:size]), address)
+                self._protocol.datagram_received(bytes(place[:size]), address)
             if outcome != GOES_ON:
                 return

@@ -1,7 +1,6 @@
 """Checks and decrypts a packet where it lies: what comes in is copied once, when its content is taken out.
 
-Owns: `SCRATCH`, the one place in which a packet lies while it is looked at, and `opener`. Driven by the short way, packet by
-packet, on the loop's thread only. pylibsrtp itself copies each packet in and out again.
+Owns: `PacketPlace`. Driven by the short way, packet by packet. pylibsrtp itself copies each packet in and out again.
 """
 
 # ruff: noqa: SLF001  (that is what this package is for)
@@ -14,11 +13,11 @@ from typing import Any
 
 import pylibsrtp
 
-__all__ = ["SCRATCH", "SCRATCH_BYTES", "opener"]
+__all__ = ["PLACE_BYTES", "PacketPlace"]
 
 logger = logging.getLogger("realtime.tracks.aiortc_internals")
 
-SCRATCH_BYTES = 2048
+PLACE_BYTES = 2048
 """More than a packet of media has (pylibsrtp takes 1,500). What is longer comes cut off, and then it is not authentic."""
 
 
@@ -30,45 +29,49 @@ def _binding() -> Any:
 
 
 _BINDING = _binding()
-_BYTES = bytearray(SCRATCH_BYTES)
-SCRATCH = memoryview(_BYTES)
-"""Where a packet lies: one for all calls, so that it stays in the processor's cache. Nothing of it is kept."""
 
 
-def opener(session: Any) -> Callable[[int], int]:
-    """What opens the packets of an SRTP session.
+class PacketPlace:
+    """Where the packets of one SRTP session lie, one at a time, while they are looked at. Nothing of them is kept.
 
-    Args:
-        session: A pylibsrtp.Session.
-
-    Returns:
-        Given how many bytes of `SCRATCH` are a packet, checks and decrypts it there and gives how many are left of it. It
-        raises pylibsrtp.Error for one that is damaged, forged or came again, and ValueError for one that is too long.
+    Attributes:
+        view: The place.
+        open: Given how many bytes of it are a packet, checks and decrypts that and gives how many are left of it. Raises
+            pylibsrtp.Error for one that is damaged, forged or came again, and ValueError for one that is too long.
     """
-    in_place = _open_in_place(session)
-    if in_place is not None and _opens(in_place):
-        return in_place
 
-    def open_copy(size: int) -> int:
-        clear: bytes = session.unprotect(bytes(SCRATCH[:size]))
-        SCRATCH[: len(clear)] = clear
+    __slots__ = ("open", "view")
+
+    def __init__(self, session: Any) -> None:
+        """Make one for a pylibsrtp.Session."""
+        place = bytearray(PLACE_BYTES)
+        self.view = view = memoryview(place)
+        in_place = _open_in_place(session, place)
+        is_known = in_place is not None and _opens(in_place)
+        self.open: Callable[[int], int] = in_place if in_place is not None and is_known else _open_copy(session, view)
+
+
+def _open_copy(session: Any, view: memoryview) -> Callable[[int], int]:
+    def open_packet(size: int) -> int:
+        clear: bytes = session.unprotect(bytes(view[:size]))
+        view[: len(clear)] = clear
         return len(clear)
 
-    return open_copy
+    return open_packet
 
 
-def _open_in_place(session: Any) -> Callable[[int], int] | None:
+def _open_in_place(session: Any, place: bytearray) -> Callable[[int], int] | None:
     if _BINDING is None or not hasattr(session, "_srtp"):
         return None
     ffi, unprotect = _BINDING.ffi, _BINDING.lib.srtp_unprotect
-    place, length, owner = ffi.from_buffer("char[]", _BYTES), ffi.new("int *"), session._srtp
+    packet, length, owner = ffi.from_buffer("char[]", place), ffi.new("int *"), session._srtp
     state = owner[0]
     errors: Any = pylibsrtp.ERRORS
 
     def open_packet(size: int, _: Any = owner) -> int:  # whoever opens keeps the state
         # hot path: every packet
         length[0] = size
-        code = unprotect(state, place, length)
+        code = unprotect(state, packet, length)
         if code:
             raise pylibsrtp.Error(errors[code])
         clear: int = length[0]
