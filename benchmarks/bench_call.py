@@ -83,9 +83,14 @@ def process_rss_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def warm_up_seconds(seconds: float) -> float:
+    """How long a call that is measured for so long goes on before."""
+    return min(WARM_UP_SECONDS, seconds)
+
+
 async def measure(figures: Figures, seconds: float) -> None:
     """Let the call warm up, then measure this process for a while."""
-    await asyncio.sleep(WARM_UP_SECONDS)
+    await asyncio.sleep(warm_up_seconds(seconds))
     rss, cpu = process_rss_mb(os.getpid()), time.process_time()
     await sample_lag(figures.lag_ms, seconds)
     figures.cpu_ms = (time.process_time() - cpu) * 1000 / seconds
@@ -270,22 +275,34 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(ordered):.1f} / {ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]:.1f} / {ordered[-1]:.1f}"
 
 
+def tell(figures: Figures) -> None:
+    """The figures of one side."""
+    print(f"CPU {figures.cpu_ms:.1f} ms per second, {figures.frames} frames, loop lag {spread(figures.lag_ms)} ms")
+
+
 def say(what: str) -> None:
     """Tell whoever waits what is being done."""
     print(what, file=sys.stderr, flush=True)
 
 
-def bench(seconds: float) -> None:
+def bench(seconds: float, only: str | None) -> None:
     """Measure the bare loop, the baseline and the session, one after another, and print the table."""
+    if only == "plain":
+        tell(called("plain", "--seconds", str(seconds)))
+        return
+    if only == "session":
+        with local_llm() as (url, _):
+            tell(called("session", "--url", url, "--seconds", str(seconds)))
+        return
     say(f"a bare loop, {min(10.0, seconds):g} s")
     bare = bare_loop(min(10.0, seconds))
-    say(f"plain aiortc, {seconds + WARM_UP_SECONDS:g} s")
+    say(f"plain aiortc, {seconds + warm_up_seconds(seconds):g} s")
     plain = called("plain", "--seconds", str(seconds))
-    say(f"the local LLM loads; then the session, {seconds + WARM_UP_SECONDS:g} s")
+    say(f"the local LLM loads; then the session, {seconds + warm_up_seconds(seconds):g} s")
     with local_llm() as (url, pid):
         cpu = process_cpu_ms(pid)
         ours = called("session", "--url", url, "--seconds", str(seconds))
-        call_seconds = seconds + WARM_UP_SECONDS
+        call_seconds = seconds + warm_up_seconds(seconds)
         llm_cpu, llm_rss = (process_cpu_ms(pid) - cpu) / call_seconds, process_rss_mb(pid)
     rows = [
         ("", "session", "plain aiortc", "ratio"),
@@ -322,6 +339,7 @@ def bench(seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=24.0, help="how long each side is measured")
+    parser.add_argument("--only", choices=("plain", "session"), help="one side, without a table: its figures")
     parser.add_argument(
         "--role", choices=("bench", "user", "plain", "session"), default="bench", help=argparse.SUPPRESS
     )
@@ -335,7 +353,7 @@ def main() -> None:
         case "session":
             print(json.dumps(asdict(asyncio.run(run_session(given.url, given.seconds)))))
         case _:
-            bench(given.seconds)
+            bench(given.seconds, given.only)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ SLOW_SECONDS = 0.5
 
 async def watch(tracks: list[Any], seconds: float) -> dict[str, float]:
     """Let the call settle, then look at memory and queues once a second."""
-    await asyncio.sleep(WARM_UP_SECONDS)
+    await asyncio.sleep(min(WARM_UP_SECONDS, seconds))
     first, waiting = process_rss_mb(os.getpid()), 0
     for _ in range(round(seconds)):
         await asyncio.sleep(1.0)
@@ -72,6 +72,7 @@ async def run(role: str, url: str, seconds: float) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each side is watched")
+    parser.add_argument("--only", choices=("plain", "unwanted", "slow"), help="one of the three")
     parser.add_argument("--role", choices=("plain", "unwanted", "slow"), default=None, help=argparse.SUPPRESS)
     parser.add_argument("--url", default="", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -85,6 +86,8 @@ def main() -> None:
             ("unwanted", "session, video not wanted"),
             ("slow", f"session, {SLOW_SECONDS:g} s a picture at 10 a second"),
         ):
+            if given.only not in (None, role):
+                continue
             command = [sys.executable, __file__, "--role", role, "--url", url, "--seconds", str(given.seconds)]
             figures = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.splitlines()[-1])
             print(

@@ -333,6 +333,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=6, help="tones on each line")
     parser.add_argument("--video", default="VP8 720p30", help=f"one of {', '.join(case.name for case in CASES[1:])}")
+    parser.add_argument("--only", choices=("plain", "session"), help="one side, without a table: its milliseconds")
     parser.add_argument("--check", action="store_true", help="end with 1 if a goal is missed")
     parser.add_argument("--role", default="bench", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -340,6 +341,10 @@ def main() -> int:
         asyncio.run(speak(given.rounds, given.video))
     elif given.role != "bench":
         asyncio.run(listen(given.role, given.rounds, given.video))
+    if given.only:
+        for key, found in measured(given.only, given.rounds, given.video).items():
+            print(f"{key}: {spread(found)}")
+        return 0
     plain, ours = (measured(way, given.rounds, given.video) for way in ("plain", "session"))
     print("| median (least–most), ms | plain aiortc | session |\n| --- | ---: | ---: |")
     names = {

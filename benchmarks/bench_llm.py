@@ -243,7 +243,8 @@ async def main(options: argparse.Namespace) -> None:
         f"{'server':12} {'sessions':>8} {'p50 ms':>7} {'p90 ms':>7} {'no reply':>8} {'CPU ms/s':>9} {'MB':>5} {'MB each':>8} {'lag p50/p99/max ms':>20} {'bare loop':>16}"
     )
     rows: dict[tuple[str, int], dict[str, float]] = {}
-    for kind, count in [("full", 1), *(("ours", count) for count in options.sessions)]:
+    kinds = [] if options.only_ours else [("full", 1)]
+    for kind, count in [*kinds, *(("ours", count) for count in options.sessions)]:
         row = rows[kind, count] = await measure(kind, count, options.turns, spoken)
         name = "full window" if kind == "full" else "ours"
         lag, bare = ("/".join(f"{row[f'{of} {name}']:.1f}" for name in ("p50", "p99", "max")) for of in ("lag", "bare"))
@@ -252,6 +253,8 @@ async def main(options: argparse.Namespace) -> None:
             f" {row['memory']:5.0f} {row['each']:8.1f} {lag:>20} {bare:>16}",
             flush=True,
         )
+    if options.only_ours:
+        return
     base = rows["full", 1]["p50"]
     for count in options.sessions:
         print(f"first audio at {count} session(s): {rows['ours', count]['p50'] / base:.2f} of the full window's at one")
@@ -265,6 +268,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 2, 4, 8])
     parser.add_argument("--turns", type=int, default=4)
+    parser.add_argument("--only-ours", action="store_true", help="without what it is compared with")
     parser.add_argument("--serve", choices=("ours", "full", "bare", "unwatched"), help=argparse.SUPPRESS)
     given: Any = parser.parse_args()
     asyncio.run(serve(given.serve) if given.serve else main(given))
