@@ -61,13 +61,16 @@ class SlotReader:
 
     Attributes:
         next: The slot that is wanted next.
+        begins_speech: The slot that was stamped last is the first with sound after a pause in which hardly anything was sent
+            (the marker of RFC 3551).
     """
 
-    __slots__ = ("_first_due", "_pace", "_packets", "_pts", "_quiet", "_was_quiet", "next")
+    __slots__ = ("_first_due", "_pace", "_packets", "_pts", "_quiet", "_was_quiet", "begins_speech", "next")
 
     def __init__(self, pace: ReplyPace, packets: ReplyPackets) -> None:
         """Prepare for one peer."""
         self.next = 0
+        self.begins_speech = False
         self._pace = pace
         self._packets = packets
         self._quiet = 0
@@ -83,34 +86,27 @@ class SlotReader:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to say, so that hardly anything is to be sent."""
-        enough = self._quiet >= _QUIET_PACKETS and self._packets.is_quiet
-        return enough or self._quiet >= _MOST_QUIET_PACKETS
+        quiet = self._quiet
+        return quiet >= _QUIET_PACKETS and (self._packets.is_quiet or quiet >= _MOST_QUIET_PACKETS)
 
     def resume(self) -> None:
         """Go on after a wait for audio."""
         self._was_quiet = True
         self.next = self._pace.resume(self.next)
 
-    def due(self, now: float) -> float:
-        """When the next slot is due."""
-        # hot path: every 20 ms
-        self.next = self._pace.catch_up(self.next)
-        return self._pace.due(self.next, now)
-
     def stamp(self, slot: Slot) -> int:
         """A slot is sent: its time stamp."""
         # hot path: every 20 ms
         if slot.index >= self.next:
             self.next = slot.index + 1
-        self._quiet = self._quiet + 1 if slot.piece is None else 0
+        if slot.piece is None:
+            self._quiet += 1
+            self.begins_speech = False
+        else:
+            self._quiet = 0
+            self.begins_speech = self._was_quiet
+            self._was_quiet = False
         if self._first_due is None:
             self._first_due = slot.due
         self._pts = max(self._pts + FRAME_SAMPLES, round((slot.due - self._first_due) * FRAME_RATE_HZ))
         return self._pts
-
-    def begins_speech(self, slot: Slot) -> bool:
-        """Whether it is the first with sound after a pause in which hardly anything was sent (the marker of RFC 3551)."""
-        begins = self._was_quiet and slot.piece is not None
-        if begins:
-            self._was_quiet = False
-        return begins

@@ -65,6 +65,8 @@ class _Reply:
     def peek(self, samples: int) -> bytes:
         """Up to `samples` samples, left where they are."""
         wanted = samples * 2
+        if self.waiting and self.offset + wanted <= len(self.chunks[0]):  # as a rule it holds far more than that
+            return self.chunks[0][self.offset : self.offset + wanted]
         parts: list[bytes] = []
         offset = self.offset
         for chunk in self.chunks:
@@ -116,6 +118,7 @@ class ReplyQueue:
         self._on_played = on_played
         self._limit = int(_check_seconds("max_queued_seconds", max_queued_seconds) * rate_hz)
         self._ahead = look_ahead
+        self._even_step = 0 if rate_hz % PIECES_A_SECOND else rate_hz // PIECES_A_SECOND
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
         self._heard: OrderedDict[str, int] = OrderedDict()
         self._stopped: OrderedDict[str, None] = OrderedDict()
@@ -208,15 +211,18 @@ class ReplyQueue:
             reply.pieces += 1
             finished = reply.ended and not reply.waiting
             piece = Piece(reply_id, reply, start, pcm, reply.peek(self._ahead), is_last=finished)
+            played = reply.heard + reply.taken
             if finished:
                 self._retire(reply_id, reply)
-            self._report(reply_id, finished=finished)
+            self._report(reply_id, played, finished=finished)
             if pcm:
                 return piece
         return None
 
     def _step(self, reply: _Reply) -> int:
         """Samples of the next piece: where 20 ms are no whole number of them, one more now and then."""
+        if self._even_step:
+            return self._even_step
         at = reply.pieces
         return (at + 1) * self.rate_hz // PIECES_A_SECOND - at * self.rate_hz // PIECES_A_SECOND
 
@@ -239,11 +245,11 @@ class ReplyQueue:
         del self._replies[reply_id]
         _remember(self._heard, reply_id, reply.heard + reply.taken)
 
-    def _report(self, reply_id: str, *, finished: bool) -> None:
+    def _report(self, reply_id: str, played: int, *, finished: bool) -> None:
         if self._on_played is None:
             return
         try:
-            self._on_played(reply_id, samples_to_ms(self.played_samples(reply_id), self.rate_hz), finished)
+            self._on_played(reply_id, samples_to_ms(played, self.rate_hz), finished)
         except Exception:
             # Whatever it is, the sender that called recv() would end the track for it.
             logger.exception("reporting what was played of a reply failed")

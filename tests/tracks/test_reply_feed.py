@@ -135,6 +135,30 @@ async def test_what_is_there_when_the_silence_begins_to_rest_is_not_waited_for()
     peer.feed.stop()
 
 
+async def test_packets_come_to_go_out_with_those_of_other_calls():
+    """One wake-up for all. No packet is ahead of its time, none a grid's width behind it, and none is told another time."""
+    call = Call()
+    await call.clock.run(0.0033)
+    call.reply.push("one", speech(4_000))
+    peer = call.peer()
+    peer.feed.start()
+    await call.clock.run(1.0)
+    assert peer.sent[0].at == 0.0033
+    assert [sent.pts for sent in peer.sent] == [960 * index for index in range(len(peer.sent))]
+    assert [sent.late for sent in peer.sent] == [
+        round(min(0.0067, 0.0005 * index), 6) for index in range(len(peer.sent))
+    ]
+    assert {round(sent.at * 1000, 3) % 10 for sent in peer.sent[14:]} == {0.0}
+    call.reply.stop_reply("one")
+    await call.clock.run(1.0)
+    call.reply.push("two", speech(100))
+    await call.clock.settle()
+    assert peer.sent[-1].marker
+    assert peer.sent[-1].late == 0
+    assert peer.sent[-1].at == 2.0033
+    peer.feed.stop()
+
+
 @pytest.mark.parametrize("count", [2, 4])
 async def test_all_peers_are_sent_the_whole_reply_and_it_is_encoded_once(count):
     call = Call()

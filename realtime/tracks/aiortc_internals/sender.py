@@ -13,7 +13,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from aioice.ice import Connection, StunProtocol
 from aiortc import clock
@@ -175,7 +175,8 @@ class SenderPort:
     @property
     def is_open(self) -> bool:
         """Whether anything is sent: negotiation can close a direction."""
-        return cast("bool", self._sender._enabled)
+        is_open: bool = self._sender._enabled
+        return is_open
 
     def send(self, payload: bytes, pts: int, late: float, *, marker: bool, level: int | None = None) -> None:
         """Send a packet of the present track now; see `PacketSink`.
