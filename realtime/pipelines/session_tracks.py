@@ -78,7 +78,8 @@ class SessionTracks(SessionReading):
             pc: An aiortc peer connection, or a `TelephonyStream`, whose track is named ``phone``.
             sources: Names of its tracks by media section, ``{mid: name}``; None: ``microphone`` and ``camera``.
             direct: Receive its tracks with the session's own receiver: sound at once and without holes, and only those
-                pictures decoded that are looked at. False, or with an aiortc that is not known: with aiortc's.
+                pictures decoded that are looked at; and send the reply's packets without aiortc's sending loop. False, or with
+                an aiortc that is not known: with aiortc's.
 
         Raises:
             ArgumentError: It is neither, or a call was given `sources`.
