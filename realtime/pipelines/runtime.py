@@ -118,6 +118,7 @@ class SessionRuntime:
         self._main: asyncio.Task[None] | None = None
         self._children: set[asyncio.Task[None]] = set()
         self._error: RealtimeError | None = None
+        self._machine = machine  # for reading
         self.driver = Driver(machine, clock)
         self._tap = self.driver.note(opening)
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
@@ -304,7 +305,8 @@ class SessionRuntime:
         """Input audio, PCM16 mono at the model's rate."""
         line = self.link.sound_line
         self.driver.receive_audio(pcm, line.send if line is not None and line.transport.is_clear else None)
-        self._voice.receive(pcm)
+        if self._voice.is_listening or not self._machine.capabilities.reports_speech_boundaries:
+            self._voice.receive(pcm)
 
     def hear(self, pcm: bytes) -> None:
         """As `receive_audio`, for the application, which hears of the end.

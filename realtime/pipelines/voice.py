@@ -38,13 +38,17 @@ class VoiceWatch:
         self._samples = 0
         """What the detector has been given, and what waits to be."""
         self._detector: VoiceDetector | None = None
+        self.is_listening = is_manual
+        """Sound is wanted; else only once the model does not report speech any more."""
 
     def receive(self, audio: bytes) -> None:  # hot path: 50 times a second
         """Hear input audio, PCM16 mono, whole samples, after the machine took it."""
         if self._machine.capabilities.reports_speech_boundaries and not self._is_manual:
             self._detector = None
+            self.is_listening = False
             return
         if self._detector is None:
+            self.is_listening = True
             self._waiting.clear()
             self._samples = 0
             self._detector = VoiceDetector(self._rate_hz)

@@ -26,7 +26,7 @@ READS = {
     *("next_event", "next_command", "get_deadline", "messages", "new_messages", "statistics", "configuration"),
     *("revision", "pending", "usage", "context_window_used", "agent", "is_closed", "is_connected"),
     *("is_busy", "control_waiting", "has_link_command", "context", "looks_at_frame", "published", "is_frame_due"),
-    *("heard_so_far", "has_output"),
+    *("heard_so_far", "has_output", "would_hold_frame"),
 }
 
 
