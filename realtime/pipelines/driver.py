@@ -26,6 +26,9 @@ __all__ = ["Driver"]
 
 T = TypeVar("T")
 
+_UNSAID_MS = 1_000
+"""The machine is told of a reply that plays on at least this often."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -48,6 +51,7 @@ class Driver:
         self._closed = False
         self._heard_reply: str | None = None
         self._unsaid_ms: int | None = None
+        self._say_from_ms = 0
 
     @property
     def machine(self) -> SessionMachine:
@@ -121,16 +125,19 @@ class Driver:
         """A reply has been heard up to a position.
 
         The machine is told at once of the first of a reply, whose moment counts (`TurnLatency`), and of its end. Of what is
-        between it is told before the next step, which may ask for it (behaviour.md P1): nothing else does.
+        between it is told before the next step, which may ask for it (behaviour.md P1), and once a second, so that it lets go
+        of what it keeps unheard.
         """
         if reply_id == self._heard_reply and not finished:
-            self._unsaid_ms = played_ms
-            return
+            if played_ms < self._say_from_ms:
+                self._unsaid_ms = played_ms
+                return
+            self._unsaid_ms = None
         self.feed(
             lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"
         )
         if played_ms > 0:
-            self._heard_reply = reply_id
+            self._heard_reply, self._say_from_ms = reply_id, played_ms + _UNSAID_MS
 
     def catch_up(self) -> None:
         """Tell the machine what it was not told yet of how far the reply has been heard; before reading it (P1)."""

@@ -442,3 +442,11 @@ def test_after_the_end_nothing_more_is_told(listener, hearing):
     listener.catch_up()
     listener.report_played("r", 60, finished=True)
     assert len(hearing.played) == 1
+
+
+def test_of_a_reply_that_plays_on_undisturbed_the_machine_is_told_once_a_second(listener, hearing):
+    for ms in range(20, 3_000, 20):
+        listener.report_played("r", ms, finished=False)
+    assert [told[1] for told in hearing.played] == [20, 1_020, 2_020]
+    listener.catch_up()
+    assert hearing.played[-1][1] == 2_980
