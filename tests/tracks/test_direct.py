@@ -7,6 +7,7 @@ B57 (no drift), B65 (range).
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -378,6 +379,26 @@ async def test_consent_is_asked_for_and_given_while_media_comes(call, monkeypatc
         assert "XOR-MAPPED-ADDRESS" in answer.attributes
     packets = intake.packets
     await call.until(lambda: intake.packets > packets + 20)
+
+
+@pytest.mark.parametrize("is_own_loop", [True, False])
+async def test_a_strangers_datagrams_do_not_end_the_call(call, monkeypatch, is_own_loop):
+    """Nothing at all, and more than SRTP takes: each ends aiortc's transport by an error that it does not expect."""
+    if not is_own_loop:
+        monkeypatch.setattr(short_way, "read_ourselves", lambda *_: False)
+    intake = await call.open(Voice())
+    call.read(intake, lambda intake: intake.listen(RATE, call.hear))
+    await call.until(lambda: intake.packets > 20)
+    connection = call.receiver.getReceivers()[0].transport.transport._connection
+    (pair,) = connection._nominated.values()
+    address = pair.protocol.transport.get_extra_info("sockname")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for data in (b"", b"\x80", b"\x80\x60" + bytes(1_600), b"\x80\x60" + bytes(30_000), b"\x16" + bytes(3_000)):
+            stranger.sendto(data, address)
+    packets = intake.packets
+    await call.until(lambda: intake.packets > packets + 50)
+    assert call.receiver.connectionState == "connected"
+    assert not call.ended
 
 
 async def test_a_forged_packet_is_not_taken(call):
