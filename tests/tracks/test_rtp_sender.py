@@ -8,6 +8,7 @@ import logging
 import weakref
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -355,6 +356,41 @@ async def test_a_reply_that_is_taken_back_goes_on_with_the_next_peer(pair):
     assert pair.reply.readyState == "live"
     assert pair.reply.played_ms("one") > played
     await following.close()
+
+
+@pytest.mark.parametrize("trouble", ["the socket is full", "others wait", "another transport"])
+async def test_a_socket_that_takes_nothing_now_is_left_to_asyncio(pair, trouble):
+    """A full socket, packets that wait in front, a relay's transport or uvloop's."""
+    pair.reply.push("one", speech(30_000))
+    await pair.open()
+    await pair.until(lambda: pair.packets)
+    port = port_of(pair.sender)
+    assert port is not None
+    way: Any = port._way
+    assert way._at_once is not None  # this machine's loop is asyncio's own
+    by_asyncio: list[bytes] = []
+    stock = way._sendto
+
+    def sendto(data: bytes, address: Any) -> None:
+        by_asyncio.append(data)
+        stock(data, address)
+
+    def full(data: bytes, address: Any) -> None:
+        raise BlockingIOError
+
+    way._sendto = sendto
+    if trouble == "the socket is full":
+        way._at_once = full
+    elif trouble == "others wait":
+        way._udp = SimpleNamespace(_buffer=[b"before"])
+    else:
+        way._at_once = None
+    await pair.until(lambda: len(by_asyncio) >= 3)
+    way._udp = way._pair.protocol.transport
+    seen = len(pair.packets)
+    await pair.until(lambda: len(pair.packets) >= seen + 3)
+    numbers = [packet.sequence_number for packet in pair.packets]
+    assert numbers == [(numbers[0] + index) & 0xFFFF for index in range(len(numbers))]
 
 
 async def test_whoever_asks_is_told_of_every_packet_before_it_goes_out(pair):

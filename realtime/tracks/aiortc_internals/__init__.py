@@ -16,8 +16,8 @@ package fails. Touches, of aiortc 1.15 and 1.16:
 - `srtp`, the same: pylibsrtp's `Session._srtp` and `_binding`;
 - `sender`: `RTCRtpSender._run_rtp`, `_next_encoded_frame`, `_retransmit`, `_ssrc`, `_enabled`, `__started`, its counts, its history,
   its header extensions, `__mid`, `__encoder`, `__track` and the two events that `stop` waits for; `RTCDtlsTransport._state`,
-  `_tx_srtp`, `__tx_bytes` and `__tx_packets`; `RTCIceTransport._connection`; and of aioice `Connection._nominated` with
-  the transport of a pair's protocol.
+  `_tx_srtp`, `__tx_bytes` and `__tx_packets`; `RTCIceTransport._connection`; of aioice `Connection._nominated` with
+  the transport of a pair's protocol; and of asyncio that transport's `_sock` and `_buffer`, where it has them.
 
 aiortc's own receiver object stays in its transceiver, never started: it has no thread and no buffer. Only its public methods
 `receive`, `stop`, `getStats` and `getSynchronizationSources` are answered by ours.

@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import socket
+from asyncio import selector_events
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -79,7 +81,7 @@ def unsupported_sender() -> str:
 class WayOut:
     """From a finished RTP packet to the socket, without a coroutine for each of aiortc's and aioice's layers."""
 
-    __slots__ = ("_address", "_nominated", "_pair", "_protect", "_sendto", "_transport")
+    __slots__ = ("_address", "_at_once", "_nominated", "_pair", "_protect", "_sendto", "_transport", "_udp")
 
     def __init__(self, transport: Any) -> None:
         """Make the way of a connected transport.
@@ -91,7 +93,10 @@ class WayOut:
         self._protect: Callable[[bytes], bytes] = transport._tx_srtp.protect
         self._nominated: dict[int, Any] = transport.transport._connection._nominated
         self._pair: Any = None
+        self._udp: Any = None
         self._sendto: Callable[[bytes, Any], object]
+        self._at_once: Callable[[bytes, Any], object] | None = None
+        """The socket's own way, where asyncio's transport is one whose queue we can see."""
         self._address: Any = None
         self._look()
         transport._RTCDtlsTransport__tx_bytes += 0
@@ -110,7 +115,13 @@ class WayOut:
         if self._nominated.get(1) is not self._pair:
             self._look()
         data = self._protect(data)
-        self._sendto(data, self._address)
+        if self._at_once is None or self._udp._buffer:
+            self._sendto(data, self._address)
+        else:
+            try:
+                self._at_once(data, self._address)
+            except OSError:  # full, or closed: the transport keeps it for later, or tells whom it concerns
+                self._sendto(data, self._address)
         transport._RTCDtlsTransport__tx_bytes += len(data)
         transport._RTCDtlsTransport__tx_packets += 1
 
@@ -120,8 +131,12 @@ class WayOut:
         if pair is None:
             raise ConnectionError("there is no way to the other side")
         self._pair = pair
-        self._sendto = pair.protocol.transport.sendto
+        self._udp = udp = pair.protocol.transport
+        self._sendto = udp.sendto
         self._address = pair.remote_addr
+        sock: Any = getattr(udp, "_sock", None)
+        is_plain = type(udp) is getattr(selector_events, "_SelectorDatagramTransport", None) and hasattr(udp, "_buffer")
+        self._at_once = sock.sendto if is_plain and isinstance(sock, socket.socket) else None
 
 
 def _way_out(transport: Any) -> WayOut | None:
