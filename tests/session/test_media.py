@@ -212,6 +212,34 @@ async def test_barge_in_stops_the_reply_at_once_and_keeps_what_was_heard(obligin
     assert truncated["audio_end_ms"] == message.heard_ms
 
 
+@pytest.mark.parametrize("cut", ["barge_in", "interrupt", "close"])
+@pytest.mark.parametrize("frames", [1, 2, 7, 33, 60])
+async def test_a_reply_is_cut_at_the_frame_that_was_taken_last(obliging, cut, frames):
+    """P1: what was heard is exact however it is cut, though the machine is not told of each 20 ms."""
+    clock = ManualClock()
+    model = obliging("one two three four five six seven eight nine ten eleven twelve thirteen fourteen")
+    async with RealtimeSession(model, clock=clock) as session:
+        events = aiter(session)
+        track = session.reply_track
+        await track.recv()
+        await session.send("Count.")
+        await model.hears("response.create")
+        await clock.settle()
+        taken = 0
+        while taken < frames:
+            taken += await loudness(track, clock)
+        if cut == "barge_in":
+            await model.say(openai_script.user_speech("barge", start_ms=400)[:1])
+        elif cut == "interrupt":
+            await session.interrupt()
+        else:
+            await session.aclose()
+        interrupted = await until(events, ReplyInterrupted)
+    assert interrupted.cause == cut
+    assert interrupted.heard_ms == track.played_ms(interrupted.reply_id)
+    assert 20 * frames <= interrupted.heard_ms <= 20 * frames + 40
+
+
 async def loudness(track: Any, clock: ManualClock) -> bool:
     """Whether the next frame carries sound."""
     taking = asyncio.create_task(track.recv())
