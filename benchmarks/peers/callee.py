@@ -68,11 +68,11 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
         limit=1 << 22,
     )
     for number in range(calls):
-        offer = json.loads(await caller.stdout.readline())
+        offer = json.loads(await line_of(caller))
         sdp = await answer(offer["sdp"], number)
         caller.stdin.write(json.dumps({"sdp": sdp}).encode() + b"\n")
         await caller.stdin.drain()
-    await caller.stdout.readline()  # all are connected
+    await line_of(caller)  # all are connected
     await asyncio.sleep(WARM_UP_SECONDS)
     bare = await asyncio.create_subprocess_exec(sys.executable, __file__, str(seconds), stdout=subprocess.PIPE)
     lags: list[float] = []
@@ -98,6 +98,14 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
     print(json.dumps(figures), flush=True)
     caller.kill()
     os._exit(0)
+
+
+async def line_of(caller: asyncio.subprocess.Process) -> bytes:
+    """What the caller says next; without it there is nothing to measure."""
+    line = await caller.stdout.readline()
+    if not line:
+        raise SystemExit("the caller could not connect all calls")
+    return line
 
 
 def shares_of(lags: list[float]) -> list[float]:
