@@ -26,13 +26,8 @@ _EXACT_SECONDS = 1e-6
 class PacketSink(Protocol):
     """Where packets go."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether anything is sent: negotiation can close a direction. The reply is played all the same."""
-        ...
-
     def send(self, payload: bytes, pts: int, late: float, *, marker: bool) -> None:
-        """Send a packet now.
+        """Send a packet now, or nothing while negotiation has closed the direction: the reply is played all the same.
 
         Args:
             payload: What it says.
@@ -71,6 +66,7 @@ class ReplyFeed:
         self._timer: PlayoutTimer | None = None
         self._due = 0.0
         self._shifted = -_STEP_SECONDS
+        """How much later than it is due the next packet is sent, so that all calls wake together."""
         self._is_over = False
 
     def start(self) -> None:
@@ -95,21 +91,17 @@ class ReplyFeed:
 
     def _wait(self, now: float) -> None:
         # hot path: every 20 ms
-        if self._reader.is_idle:
+        reader = self._reader
+        if reader.quiet and reader.is_idle:
             self._pace.call_when_ready(self._come_back)
             self._timer = self._clock.call_at(now if self._pace.is_ready else now + REMINDER_SECONDS, self._resume)
-        else:
-            self._due = due = self._pace.due(self._reader.next, now)
-            self._timer = self._clock.call_at(due + self._shift(due), self._tick)
-
-    def _shift(self, due: float) -> float:
-        """How much later than it is due a packet is sent, so that all calls wake together."""
-        # hot path: every 20 ms
+            return
+        self._due = due = self._pace.due(reader.next, now)
         to_grid = -due % _GRID_SECONDS
         if to_grid > _GRID_SECONDS - _EXACT_SECONDS:
             to_grid = 0.0
-        self._shifted = shift = min(to_grid, self._shifted + _STEP_SECONDS)
-        return shift
+        self._shifted = min(to_grid, self._shifted + _STEP_SECONDS)
+        self._timer = self._clock.call_at(due + self._shifted, self._tick)
 
     def _come_back(self) -> None:
         """There is something to say. Whoever brought it is not kept waiting."""
@@ -135,8 +127,7 @@ class ReplyFeed:
             now = self._clock.now()
             slot = self._pace.play(reader.next, self._due)
             pts = reader.stamp(slot)
-            if self._sink.is_open:
-                self._sink.send(self._packets.packet(slot), pts, now - slot.due, marker=reader.begins_speech)
+            self._sink.send(self._packets.packet(slot), pts, now - slot.due, marker=reader.begins_speech)
             if not self._is_over:
                 self._wait(now)
         except Exception as error:  # whatever it is, the one who sends must know that nothing more comes

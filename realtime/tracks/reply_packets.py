@@ -61,11 +61,12 @@ class SlotReader:
 
     Attributes:
         next: The slot that is wanted next.
+        quiet: How many silent slots in a row were sent.
         begins_speech: The slot that was stamped last is the first with sound after a pause in which hardly anything was sent
             (the marker of RFC 3551).
     """
 
-    __slots__ = ("_first_due", "_pace", "_packets", "_pts", "_quiet", "_was_quiet", "begins_speech", "next")
+    __slots__ = ("_first_due", "_pace", "_packets", "_pts", "_was_quiet", "begins_speech", "next", "quiet")
 
     def __init__(self, pace: ReplyPace, packets: ReplyPackets) -> None:
         """Prepare for one peer."""
@@ -73,8 +74,7 @@ class SlotReader:
         self.begins_speech = False
         self._pace = pace
         self._packets = packets
-        self._quiet = 0
-        """How many silent slots in a row were sent."""
+        self.quiet = 0
         self._was_quiet = True
         self._first_due: float | None = None
         self._pts = -FRAME_SAMPLES
@@ -86,7 +86,7 @@ class SlotReader:
     @property
     def is_idle(self) -> bool:
         """Whether there is nothing to say, so that hardly anything is to be sent."""
-        quiet = self._quiet
+        quiet = self.quiet
         return quiet >= _QUIET_PACKETS and (self._packets.is_quiet or quiet >= _MOST_QUIET_PACKETS)
 
     def resume(self) -> None:
@@ -100,10 +100,10 @@ class SlotReader:
         if slot.index >= self.next:
             self.next = slot.index + 1
         if slot.piece is None:
-            self._quiet += 1
+            self.quiet += 1
             self.begins_speech = False
         else:
-            self._quiet = 0
+            self.quiet = 0
             self.begins_speech = self._was_quiet
             self._was_quiet = False
         if self._first_due is None:

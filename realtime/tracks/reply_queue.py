@@ -201,7 +201,7 @@ class ReplyQueue:
         # hot path: every 20 ms
         while self._replies:
             reply_id, reply = next(iter(self._replies.items()))
-            step = self._step(reply)
+            step = self._even_step or self._step(reply)
             if not reply.ended and reply.waiting < step + self._ahead:
                 return None
             pcm = reply.peek(step)
@@ -221,8 +221,6 @@ class ReplyQueue:
 
     def _step(self, reply: _Reply) -> int:
         """Samples of the next piece: where 20 ms are no whole number of them, one more now and then."""
-        if self._even_step:
-            return self._even_step
         at = reply.pieces
         return (at + 1) * self.rate_hz // PIECES_A_SECOND - at * self.rate_hz // PIECES_A_SECOND
 

@@ -43,7 +43,6 @@ class Peer:
         self.track = track
         self.sent: list[Sent] = []
         self.ends: list[BaseException] = []
-        self.is_open = True
         self.error: Exception | None = None
         self.feed: ReplyFeed = track.open_feed(self, self.ends.append)
 
@@ -175,24 +174,6 @@ async def test_all_peers_are_sent_the_whole_reply_and_it_is_encoded_once(count):
     assert call.reports[-1] == ("one", 200, True)
     for peer in peers:
         peer.feed.stop()
-
-
-async def test_a_direction_that_is_closed_is_sent_nothing_and_the_reply_is_played():
-    """As aiortc does: frames are read and let go."""
-    call = Call()
-    call.reply.push("one", speech(2_000))
-    peer = call.peer()
-    peer.feed.start()
-    await call.clock.run(0.11)
-    peer.is_open = False
-    before = len(peer.sent)
-    await call.clock.run(0.5)
-    assert len(peer.sent) == before
-    assert call.reply.played_ms("one") == 620
-    peer.is_open = True
-    await call.clock.run(0.02)
-    assert peer.sent[-1].pts == 48 * 620
-    peer.feed.stop()
 
 
 async def test_the_packet_after_a_stop_is_silent():

@@ -15,6 +15,7 @@ import logging
 import socket
 from asyncio import selector_events
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Protocol
 
 from aioice.ice import Connection, StunProtocol
@@ -164,7 +165,6 @@ class SenderPort:
         self._stock_run: Callable[[Any], Any] = sender._run_rtp
         self._stock_replace: Callable[[Any], None] = sender.replaceTrack
         self._stock_retransmit: Callable[[int], Any] = sender._retransmit
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._changed = asyncio.Event()
         self._done: asyncio.Future[BaseException | None] | None = None
         self._way: WayOut | None = None
@@ -180,30 +180,26 @@ class SenderPort:
         """What is added to the time stamps of the track."""
         self._sent_at: float | None = None
         self._ntp_zero = 0
-        """The NTP time at which the loop's clock was 0."""
+        """The NTP time at which the monotonic clock was 0."""
         sender._run_rtp = self._run
         sender.replaceTrack = self._replace_track
         sender._retransmit = self._retransmit
 
     # -- what a feed calls -----------------------------------------------------------------------------------------------
 
-    @property
-    def is_open(self) -> bool:
-        """Whether anything is sent: negotiation can close a direction."""
-        is_open: bool = self._sender._enabled
-        return is_open
-
     def send(self, payload: bytes, pts: int, late: float, *, marker: bool, level: int | None = None) -> None:
-        """Send a packet of the present track now; see `PacketSink`.
+        """Send a packet of the present track now, unless negotiation has closed the direction; see `PacketSink`.
 
         Raises:
             ConnectionError: The connection is gone.
         """
         # hot path: every 20 ms of speech
-        sender, header, way, loop = self._sender, self._header, self._way, self._loop
-        if header is None or way is None or loop is None:
+        sender, header, way = self._sender, self._header, self._way
+        if header is None or way is None:
             raise ConnectionError("nothing is sent yet")
-        now = loop.time()
+        if not sender._enabled:
+            return
+        now = monotonic()
         if self._is_turning:
             self._turn(pts, now)
         ntp = self._ntp_zero + int(now * _COUNTED)
@@ -259,8 +255,7 @@ class SenderPort:
 
     def _open(self, codec: Any) -> None:
         sender = self._sender
-        self._loop = asyncio.get_running_loop()
-        self._ntp_zero = clock.current_ntp_time() - int(self._loop.time() * _COUNTED)
+        self._ntp_zero = clock.current_ntp_time() - int(monotonic() * _COUNTED)
         self._history = [b""] * RTP_HISTORY_SIZE
         self._header = RtpHeader(
             codec.payloadType,
