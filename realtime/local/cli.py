@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -149,6 +150,8 @@ async def _serve(settings: LlmSettings, *, exit_with_stdin: bool) -> None:
         watcher.start()
     async with FairPool(settings.threads) as pool:
         parts = await pool.run("", "now", load_parts, settings, pool)
+        gc.collect()
+        gc.freeze()  # what was loaded stays: to look through it again and again would hold the loop for tens of milliseconds
         async with LlmServer(settings, parts, pool) as server:
             print(f"listening on {server.url}", flush=True)  # noqa: T201  (who started it reads this)
             await stop.wait()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import secrets
 import socket
@@ -185,6 +186,8 @@ async def serve(options: ServeOptions) -> int:
         try:
             with server.ended_by_signals(options.drain_seconds):
                 if await server.unless_ended(shared.load()):
+                    gc.collect()
+                    gc.freeze()  # what was loaded stays: to look through it again and again would hold the loop of all calls
                     print(_greeting(options, listening.getsockname()[1], token), flush=True)  # noqa: T201
                     await server.serve(sockets=[listening])
         finally:

@@ -16,6 +16,13 @@ import pytest
 from websockets.sync.client import connect
 
 COMMAND = [sys.executable, "-m", "realtime.local"]
+TELLS_OF_FREEZING = """
+import gc, sys
+from realtime.local.cli import main
+freeze = gc.freeze
+gc.freeze = lambda: (freeze(), print("frozen", flush=True))
+sys.exit(main())
+"""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -77,14 +84,16 @@ def test_the_help_names_every_option() -> None:
 
 @pytest.mark.local
 def test_it_says_where_it_listens_and_ends_with_its_standard_input() -> None:
+    """And what it loaded is out of the cycle collector's sight by then: a full collection would hold the loop."""
     process = subprocess.Popen(
-        [*COMMAND, "--port", "0", "--exit-with-stdin"],
+        [sys.executable, "-c", TELLS_OF_FREEZING, "--port", "0", "--exit-with-stdin"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
+    assert process.stdout.readline() == "frozen\n"
     line = process.stdout.readline()
     assert line.startswith("listening on ws://127.0.0.1:")
     assert line.endswith("/v1/realtime\n")

@@ -27,16 +27,28 @@ Started = tuple[subprocess.Popen[str], str]
 SOON = {"timeout": 60}
 
 
+TELLS_OF_FREEZING = """
+import gc, sys
+from realtime.cli import main
+freeze = gc.freeze
+gc.freeze = lambda: (freeze(), print("frozen", flush=True))
+sys.exit(main())
+"""
+"""What was loaded is out of the cycle collector's sight before the first call: a full collection would hold the loop."""
+
+
 @pytest.fixture
 def start(llm_url: str) -> Iterator[Callable[..., Started]]:
     """Run the command against the shared local LLM; gives the process and its address."""
     running: list[subprocess.Popen[str]] = []
 
     def run(*options: str) -> Started:
-        command = [sys.executable, "-m", "realtime", "serve", "--port", "0", "--model", llm_url, *options]
+        command = [sys.executable, "-c", TELLS_OF_FREEZING, "serve", "--port", "0", "--model", llm_url, *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         running.append(process)
         assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line == "frozen\n", line + process.stdout.read()
         line = process.stdout.readline()
         assert "open http://127.0.0.1:" in line, line + process.stdout.read()
         return process, line.split("open ", 1)[1].split()[0]
