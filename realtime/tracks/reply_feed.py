@@ -65,7 +65,7 @@ class ReplyFeed:
         self._on_end = on_end
         self._timer: PlayoutTimer | None = None
         self._due = 0.0
-        self._shifted = -_STEP_SECONDS
+        self._shifted = 0.0
         """How much later than it is due the next packet is sent, so that all calls wake together."""
         self._is_over = False
 
@@ -73,7 +73,8 @@ class ReplyFeed:
         """Go on with what is played now."""
         if not self._is_over:
             self._reader.begin()
-            self._wait(self._clock.now())
+            self._due = self._pace.due(self._reader.next, self._clock.now())
+            self._timer = self._clock.call_at(self._due, self._tick)
 
     def stop(self) -> None:
         """Send nothing more. Idempotent."""
@@ -96,7 +97,7 @@ class ReplyFeed:
             self._pace.call_when_ready(self._come_back)
             self._timer = self._clock.call_at(now if self._pace.is_ready else now + REMINDER_SECONDS, self._resume)
             return
-        self._due = due = self._pace.due(reader.next, now)
+        self._due = due = self._pace.due(reader.next, now - self._shifted)
         to_grid = -due % _GRID_SECONDS
         if to_grid > _GRID_SECONDS - _EXACT_SECONDS:
             to_grid = 0.0
@@ -112,7 +113,7 @@ class ReplyFeed:
     def _resume(self) -> None:
         self._pace.call_no_more(self._come_back)
         self._reader.resume()
-        self._shifted = -_STEP_SECONDS
+        self._shifted = 0.0
         now = self._clock.now()
         self._due = due = self._pace.due(self._reader.next, now)
         if due <= now:
