@@ -252,6 +252,20 @@ async def test_at_the_end_a_bye_is_sent_and_the_reply_ends(pair):
     assert sender.track is None
 
 
+@pytest.mark.parametrize("idle", [False, True])
+async def test_a_peer_that_hangs_up_ends_the_sending(pair, idle):
+    """The closed transport refuses the next packet; as with aiortc's loop, the track ends with it."""
+    if not idle:
+        pair.reply.push("one", speech(60_000))
+    await pair.open()
+    await pair.until(lambda: pair.packets)
+    await pair.theirs.close()
+    async with asyncio.timeout(GUARD):
+        await pair.sender._RTCRtpSender__rtp_exited.wait()
+    assert pair.sender.track is None
+    assert pair.reply.readyState == "ended"
+
+
 async def test_a_stopped_reply_ends_the_sending(pair):
     """B47: as a track of an application's own that ends."""
     pair.reply.push("one", speech(20_000))
