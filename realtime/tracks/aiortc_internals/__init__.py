@@ -13,7 +13,7 @@ package fails. Touches, of aiortc 1.15 and 1.16:
   is handed (`datagram_received`);
 - `socket_reader`, the same: asyncio's `_SelectorDatagramTransport` with its `_sock`, `_sock_fd` and `_loop`, and the loop's
   `_add_reader`;
-- `srtp`, the same: pylibsrtp's `Session._srtp` and `_binding`;
+- `srtp` and `sealing`, the same: pylibsrtp's `Session._srtp` and `_binding`;
 - `sender`: `RTCRtpSender._run_rtp`, `_next_encoded_frame`, `_retransmit`, `_ssrc`, `_enabled`, `__started`, its counts, its history,
   its header extensions, `__mid`, `__encoder`, `__track` and the two events that `stop` waits for; `RTCDtlsTransport._state`,
   `_tx_srtp`, `__tx_bytes` and `__tx_packets`; `RTCIceTransport._connection`; of aioice `Connection._nominated` with

@@ -26,6 +26,7 @@ from aiortc.rtcrtpsender import RTCRtpSender, random_sequence_number
 from aiortc.rtp import RTP_HISTORY_SIZE, HeaderExtensionsMap, RtpPacket
 from aiortc.utils import random32
 
+from realtime.tracks.aiortc_internals.sealing import sealer
 from realtime.tracks.rtp_header import RtpHeader
 
 __all__ = ["PacketFeed", "SenderPort", "port_of", "take_over_sender", "unsupported_sender"]
@@ -91,12 +92,12 @@ class WayOut:
             AttributeError: This aiortc or aioice has none.
         """
         self._transport = transport
-        self._protect: Callable[[bytes], bytes] = transport._tx_srtp.protect
+        self._protect = sealer(transport._tx_srtp)
         self._nominated: dict[int, Any] = transport.transport._connection._nominated
         self._pair: Any = None
         self._udp: Any = None
         self._sendto: Callable[[bytes, Any], object]
-        self._at_once: Callable[[bytes, Any], object] | None = None
+        self._at_once: Callable[[bytes | memoryview, Any], object] | None = None
         """The socket's own way, where asyncio's transport is one whose queue we can see."""
         self._address: Any = None
         self._look()
@@ -115,15 +116,15 @@ class WayOut:
             raise ConnectionError("the transport is not connected")
         if self._nominated.get(1) is not self._pair:
             self._look()
-        data = self._protect(data)
+        sealed = self._protect(data)
         if self._at_once is None or self._udp._buffer:
-            self._sendto(data, self._address)
+            self._sendto(bytes(sealed), self._address)
         else:
             try:
-                self._at_once(data, self._address)
+                self._at_once(sealed, self._address)
             except OSError:  # full, or closed: the transport keeps it for later, or tells whom it concerns
-                self._sendto(data, self._address)
-        transport._RTCDtlsTransport__tx_bytes += len(data)
+                self._sendto(bytes(sealed), self._address)
+        transport._RTCDtlsTransport__tx_bytes += len(sealed)
         transport._RTCDtlsTransport__tx_packets += 1
 
     def _look(self) -> None:
