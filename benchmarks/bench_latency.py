@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import sys
 import time
-from asyncio.selector_events import _SelectorDatagramTransport
 from collections import deque
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -42,8 +41,7 @@ TONE = np.round(9_000 * np.sin(np.arange(480) * 2 * np.pi * 500 / RATE_HZ)).asty
 """20 ms."""
 LOUD = 3_000
 LOUD_BYTES = 60
-OVERHEAD_BYTES = 36
-"""Of a packet of sound: header, extensions, what authenticates it."""
+"""A packet of sound that is no silence has more."""
 GOALS = {"clean": 40.0, "after loss": 40.0, "last word": 60.0}
 """Milliseconds at most, the median."""
 
@@ -143,6 +141,12 @@ async def speak(rounds: int, video: str) -> None:
         await send(data)
 
     sender.transport._send_rtp = lossy
+
+    async def hear(packet: Any, arrival_time_ms: int) -> None:
+        if len(packet.payload) > LOUD_BYTES:
+            print(json.dumps({"mark": "reply", "at": time.monotonic()}), flush=True)
+
+    peer.getTransceivers()[0].receiver._handle_rtp_packet = hear
     await peer.setRemoteDescription(RTCSessionDescription(answer["sdp"], "answer"))
     await lines.read()
     os._exit(0)
@@ -197,29 +201,19 @@ async def marks_of(speaker: asyncio.subprocess.Process) -> list[tuple[str, float
         marks.append((said["mark"], said["at"]))
 
 
-def watch_sockets() -> list[float]:
-    """When packets of sound that are no silence were handed to a socket. To be called before there is one."""
-    sent: list[float] = []
-    send = _SelectorDatagramTransport.sendto
-
-    def watched(transport: Any, data: bytes, address: Any = None) -> None:
-        if data[0] >> 6 == 2 and data[1] & 0x7F == 96 and len(data) > LOUD_BYTES + OVERHEAD_BYTES:
-            sent.append(time.monotonic())
-        send(transport, data, address)
-
-    _SelectorDatagramTransport.sendto = watched
-    return sent
-
-
-async def reply_delays(say: Callable[[], None], sent: list[float], rounds: int) -> list[float]:
-    """From a reply's first sound to its first packet."""
+async def say_replies(say: Callable[[], None], rounds: int) -> list[float]:
+    """Say some; when each began."""
     begins = []
     for number in range(rounds):
         await asyncio.sleep(1.2 + 0.0037 * number)
         begins.append(time.monotonic())
         say()
-    await asyncio.sleep(1)
-    return [(next(at for at in sent if at >= begun) - begun) * 1000 for begun in begins]
+    return begins
+
+
+def delays(begins: list[float], marks: list[tuple[str, float]]) -> list[float]:
+    """From a reply's first sound to its first packet at the other end."""
+    return [(next(at for mark, at in marks if mark == "reply" and at >= begun) - begun) * 1000 for begun in begins]
 
 
 async def listen_session(rounds: int, speaker: asyncio.subprocess.Process) -> dict[str, Any]:
@@ -243,11 +237,10 @@ async def listen_session(rounds: int, speaker: asyncio.subprocess.Process) -> di
 
         watching = asyncio.create_task(watch())
         session.attach(peer)
-        sent = watch_sockets()
         await answer(peer, speaker)
-        replies = asyncio.create_task(reply_delays(lambda: model.reply(TONE * 10), sent, rounds))
+        replies = asyncio.create_task(say_replies(lambda: model.reply(TONE * 10), rounds))
         marks = await marks_of(speaker)
-        figures = {**latencies(ear, marks), "model to socket": await replies, "picture": pictures}
+        figures = {**latencies(ear, marks), "model to peer": delays(await replies, marks), "picture": pictures}
         print(json.dumps(figures), flush=True)
         watching.cancel()
         os._exit(0)
@@ -298,11 +291,13 @@ async def listen_plain(rounds: int, speaker: asyncio.subprocess.Process) -> None
 
     peer.on("track", lambda t: tasks.add(asyncio.create_task(hear(t) if t.kind == "audio" else look(t))))
     peer.addTrack(voice)
-    sent = watch_sockets()
     await answer(peer, speaker)
-    replies = asyncio.create_task(reply_delays(lambda: voice.waiting.extend([TONE] * 10), sent, rounds))
+    replies = asyncio.create_task(say_replies(lambda: voice.waiting.extend([TONE] * 10), rounds))
     marks = await marks_of(speaker)
-    print(json.dumps({**latencies(ear, marks), "model to socket": await replies, "picture": pictures}), flush=True)
+    print(
+        json.dumps({**latencies(ear, marks), "model to peer": delays(await replies, marks), "picture": pictures}),
+        flush=True,
+    )
     os._exit(0)
 
 
@@ -351,7 +346,7 @@ def main() -> int:
         "clean": "a word at the model, clean line",
         "after loss": "… after three packets were lost",
         "last word": "the last word before DTX",
-        "model to socket": "a reply's first sound to its first packet",
+        "model to peer": "a reply's first sound to its first packet at the other end",
         "picture": "a picture's arrival to its place in the context",
     }
     for key, name in names.items():

@@ -14,7 +14,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SMALL_VIDEO = "VP8 480p15"
 AT_ONCE = 3
 """Most of their time they wait for calls to be made."""
-HANG_SECONDS = 80
+HANG_SECONDS = 60
 
 SMALLEST = {
     "bench_latency.py": ["--rounds", "1", "--only", "session", "--video", SMALL_VIDEO],
@@ -23,7 +23,7 @@ SMALLEST = {
     "bench_drain.py": ["--seconds", "1", "--only", "unwanted"],
     "bench_receive.py": ["--seconds", "1", "--sessions", "1", "--case", SMALL_VIDEO],
     "bench_sessions.py": ["--seconds", "1", "--sessions", "1", "--video", SMALL_VIDEO],
-    "peers/run.py": ["--seconds", "1", "--calls", "1", "--rounds", "1", "--only", "session,plain", "--whole", "0"],
+    "peers/run.py": ["--seconds", "1", "--calls", "1", "--rounds", "1", "--only", "plain", "--whole", "0"],
     "bench_reply.py": ["--rounds", "1"],
     "bench_encode.py": ["--rounds", "1", "--seconds", "0"],
     "bench_core.py": ["--turns", "200"],
@@ -36,25 +36,30 @@ SMALLEST = {
 
 def failure(name: str) -> str:
     """Run one; how it failed, or nothing."""
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / name, *SMALLEST[name]],
-        env={**os.environ, "BENCHMARK_VIDEO": SMALL_VIDEO},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=HANG_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, BENCHMARKS / name, *SMALLEST[name]],
+            env={**os.environ, "BENCHMARK_VIDEO": SMALL_VIDEO},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=HANG_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return f"{name} hangs: {error.stderr!r}"
     if done.returncode:
         return f"{name} ended with {done.returncode}: {done.stderr[-2000:]}"
     return "" if any(letter.isdigit() for letter in done.stdout) else f"{name} printed no figure: {done.stderr[-2000:]}"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_every_benchmark_runs_and_prints_its_figures():
+    """They are made for a machine that does nothing else: what fails beside others may try again alone."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        failures = [told for told in pool.map(failure, SMALLEST) if told]
+        failed = [name for name, told in zip(SMALLEST, pool.map(failure, SMALLEST), strict=True) if told]
+    failures = [told for told in map(failure, failed) if told]
     assert not failures, "\n\n".join(failures)
 
 
