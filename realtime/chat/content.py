@@ -33,11 +33,13 @@ _TYPE_OF_SUFFIX = {
 class _Picture:
     """Where `ImageContent` holds what its fields are made of."""
 
-    __slots__ = ("__weakref__", "_address", "_data", "_mime_type")
+    __slots__ = ("__weakref__", "_address", "_data", "_mime_type", "_size")
 
     _address: str
     _data: bytes
     _mime_type: str
+    _size: tuple[int, int] | None
+    """Read once: it is asked for with every count of tokens."""
 
     @property
     def data(self) -> bytes:
@@ -52,7 +54,7 @@ class _Picture:
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height in pixels, from the header, without decoding; None if unknown."""
-        return image_size(self._data) if self._data else None
+        return self._size
 
     @property
     def byte_length(self) -> int:
@@ -127,6 +129,7 @@ class ImageContent(_Picture):
         put(self, "type", "image")
         put(self, "_data", data)
         put(self, "_mime_type", (image_type(data) or "") if data else _type_of_path(address))
+        put(self, "_size", image_size(data) if data else None)
         put(self, "_address", address)
         put(self, "detail", detail)
 

@@ -16,6 +16,7 @@ from PIL import Image
 from realtime import pcm
 from realtime.chat import content
 from realtime.chat.context import ChatContext
+from realtime.chat.image_header import image_size
 from realtime.chat.messages import AudioContent, ChatMessage, ImageContent
 from realtime.errors import ArgumentError, ImageError
 
@@ -277,3 +278,16 @@ def test_the_four_kinds_of_a_file_ending_are_known():
     assert {content._type_of_path(f"a.{ending}") for ending in ("jpg", "JPEG", "png", "gif", "webp#x", "txt", "")} == {
         "image/jpeg", "image/png", "image/gif", "image/webp", "",
     }  # fmt: skip
+
+
+def test_a_picture_is_looked_at_once_however_often_its_size_is_asked_for(monkeypatch):
+    """Every count of tokens asks."""
+    read = []
+    monkeypatch.setattr(content, "image_size", lambda data: (read.append(len(data)), image_size(data))[1])
+    out = io.BytesIO()
+    Image.new("RGB", (40, 30)).save(out, "JPEG")
+    image = ImageContent.from_bytes(out.getvalue(), "image/jpeg")
+    for same in (image, image, copy.copy(image), pickle.loads(pickle.dumps(image))):
+        assert [same.size for _ in range(5)] == [(40, 30)] * 5
+    assert len(read) <= 3  # once for each picture
+    assert ImageContent.from_url("https://example.com/a.jpg").size is None
