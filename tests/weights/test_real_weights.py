@@ -148,3 +148,12 @@ async def test_a_call_with_all_of_them(server: str, voice: HibariSynthesizer) ->
     assert kinds[before:].count("input_audio_buffer.committed") == 1
     assert words_of(heard[0]) == words_of(QUESTION)
     assert words_of(heard[-1])[-1] == "late"
+
+
+def test_the_benchmark_of_turn_detection_runs() -> None:
+    """In its smallest form; the other benchmarks' tests are in tests/benchmarks."""
+    script = Path(__file__).parents[2] / "benchmarks" / "bench_turns.py"
+    command = [sys.executable, script, "--most", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Smart Turn: " in done.stdout
