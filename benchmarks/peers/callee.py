@@ -21,6 +21,8 @@ import aioice.ice
 LOOP = os.environ.get("BENCHMARK_LOOP", "asyncio")
 MODEL_RATE_HZ = 24_000
 WARM_UP_SECONDS = 3.0
+CPU_SECONDS = 10.0
+"""At most so long for the processor time; the rest is for the loop's lag."""
 
 
 class Counts:
@@ -54,8 +56,9 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
         answer: Given an offer and the number of the call, gives the answer (SDP).
         counts: What is done meanwhile.
 
-    Arguments of the process: the caller's interpreter, how many calls, seconds to measure. Beside it runs a loop that does nothing, in a
-    process of its own, so that what the machine is late with can be told from what this process is.
+    Arguments of the process: the caller's interpreter, how many calls, seconds to measure. First what it costs, without being
+    woken for it; then how late the loop is, with a loop that does nothing beside it, in a process of its own, so that what the machine is late with
+    can be told from what this process is.
     """
     only_loopback()
     gc.collect()
@@ -74,21 +77,23 @@ async def serve(answer: Callable[[str, int], Awaitable[str]], counts: Counts) ->
         await caller.stdin.drain()
     await line_of(caller)  # all are connected
     await asyncio.sleep(WARM_UP_SECONDS)
-    bare = await asyncio.create_subprocess_exec(sys.executable, __file__, str(seconds), stdout=subprocess.PIPE)
+    before, began, cpu = (counts.heard_samples, counts.pictures), time.monotonic(), time.process_time()
+    await asyncio.sleep(min(seconds, CPU_SECONDS))
+    cpu, lasted = time.process_time() - cpu, time.monotonic() - began
+    heard, pictures = counts.heard_samples - before[0], counts.pictures - before[1]
     lags: list[float] = []
     memory: list[float] = []
-    before, began, cpu = (counts.heard_samples, counts.pictures), time.monotonic(), time.process_time()
+    bare = await asyncio.create_subprocess_exec(sys.executable, __file__, str(seconds), stdout=subprocess.PIPE)
     machine = machine_seconds()
     watching = asyncio.create_task(sample_memory(memory))
     await sample_lag(lags, seconds)
-    cpu, lasted = time.process_time() - cpu, time.monotonic() - began
     worked, passed = (now - then for now, then in zip(machine_seconds(), machine, strict=True))
     watching.cancel()
     out, _ = await bare.communicate()
     figures = {
         "cpu_ms": cpu * 1000 / lasted / calls,
-        "heard": (counts.heard_samples - before[0]) / counts.heard_rate / lasted / calls,
-        "pictures": (counts.pictures - before[1]) / lasted / calls,
+        "heard": heard / counts.heard_rate / lasted / calls,
+        "pictures": pictures / lasted / calls,
         "lag_ms": shares_of(lags),
         "bare_lag_ms": json.loads(out),
         "machine_busy": worked / passed,
