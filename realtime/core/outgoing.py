@@ -229,6 +229,7 @@ class Outgoing:
                 continue
             if waiting.message.images and not takes_pictures and not self._strip(item_id, waiting):
                 continue
+            self._count(waiting)  # another model's provider prices pictures by a rule of its own
             waiting.command = replace(waiting.command, command_id=self._effects.new_id(), message=waiting.message)
             again.append(waiting.command)
         return again
@@ -240,15 +241,17 @@ class Outgoing:
         if not waiting.was_sent:
             self.unsent_pictures -= len(images)
         waiting.message = waiting.kept = replace(waiting.message, images=())
-        self.tokens -= waiting.tokens
-        waiting.tokens = self._tokens_of(waiting.message)
-        self.tokens += waiting.tokens
         reason = "the model that took over takes no pictures (supports_image_input)"
         self._effects.emit(InputRejected(message_id=item_id, reason=reason))
         if waiting.message.is_empty:
             self._leave(item_id)
             return False
         return True
+
+    def _count(self, waiting: _Waiting) -> None:
+        self.tokens -= waiting.tokens
+        waiting.tokens = self._tokens_of(waiting.message)
+        self.tokens += waiting.tokens
 
     def pending(self) -> list[ChatMessage]:
         """What was sent by the application and has no place yet."""

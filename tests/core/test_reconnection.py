@@ -6,7 +6,8 @@ import pytest
 
 from realtime.chat.context import ChatContext
 from realtime.chat.formats.text import INTERRUPTED_NOTE
-from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall
+from realtime.chat.messages import AudioContent, ChatMessage, ChatRole, FunctionCall, ImageContent
+from realtime.chat.window import ContextWindow
 from realtime.core import commands as do
 from realtime.core import events as seen
 from realtime.core import model_events as said
@@ -428,6 +429,20 @@ def test_telling_a_long_conversation_again_is_no_sign_of_a_slow_socket():
     for _ in range(1_001):
         outbox.take()
     assert outbox.control_depth == 0
+
+
+def test_what_waits_is_counted_at_the_price_of_the_model_that_took_over(make_rig):
+    """W5: what is trimmed for it is gone before the reply is asked for."""
+    shown = ImageContent.from_bytes(b"GIF89a\x00\x01\x00\x01\x00\x00\x00;", "image/gif")  # 255 tokens here, 1120 there
+    rig = make_rig(window=ContextWindow(max_tokens=1_500, keep_recent_turns=1))
+    rig.say("u1", "word " * 300)
+    rig.reply("r1", "a1", "Yes.")
+    rig.drop()
+    rig.machine.send(["Look.", shown], respond=True, now=rig.now)
+    rig.machine.receive_link_restored(capabilities=ModelCapabilities(image_price="gemini-3"), now=rig.now)
+    rig.acknowledges = False
+    sent = [command for command in rig.pull() if isinstance(command, (do.DeleteItem, do.CreateResponse))]
+    assert [type(command) for command in sent] == [do.DeleteItem, do.CreateResponse]
 
 
 def test_what_waits_goes_without_its_pictures_to_a_model_that_takes_none(make_rig, picture):
