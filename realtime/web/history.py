@@ -5,6 +5,7 @@ Owns: `History`: the approvals that are open, and the `history` message. Driven 
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from typing import Any
 
@@ -54,7 +55,7 @@ class History:
         chosen: list[dict[str, Any]] = []
         room = _MOST_CHARS
         for each in reversed(said[-_MOST_MESSAGES:]):
-            room -= sum(len(value) for value in each.values() if isinstance(value, str))
+            room -= len(json.dumps(each, ensure_ascii=False))  # arguments of tools included
             if room < 0:
                 break
             chosen.append(each)

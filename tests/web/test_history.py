@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 from realtime import ChatMessage
@@ -64,6 +65,15 @@ def test_only_the_newest_are_told():
     told = history_of(*(said(number, "x" * 20_000) for number in range(100))).to_dict()["messages"]
     assert len(told) == 19
     assert told[-1]["id"] == "m99"
+
+
+def test_what_tools_were_called_with_counts_too():
+    """Else the message would push the welcome out of the page's queue."""
+    calls = tuple(FunctionCall("book", "x" * 3_000, f"c{number}") for number in range(50))
+    history = history_of(*(ChatMessage(ChatRole.ASSISTANT, "", f"m{number}", calls) for number in range(300)))
+    told = history.to_dict()
+    assert [each["id"] for each in told["messages"]] == ["m297", "m298", "m299"]
+    assert len(json.dumps(told)) < 410_000
 
 
 def test_approvals_wait_until_they_are_answered_or_the_tool_has_ended():
