@@ -211,6 +211,7 @@ class TelephonyStream:
             on_played=on_played,
             mark_names=self._mark_names,
             clock=None if self._marks else clock,
+            plays_until=0.0 if earlier is None else earlier.plays_until,
         )
         return self._reply
 

@@ -72,6 +72,7 @@ class CallReply:
         dropped_bytes: Sound that was left out because 15 minutes of it waited (`drop_newest`), or that came for a reply
             that had been stopped or had ended.
         unknown_marks: Marks that came back for sound that had been cleared, or that nobody had sent.
+        plays_until: Without marks: when all that was sent will have been played.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class CallReply:
         on_played: Callable[[str, int, bool], None],
         mark_names: Iterator[int],
         clock: Clock | None = None,
+        plays_until: float = 0.0,
     ) -> None:
         """Wait for replies; nothing is sent before `run`.
 
@@ -93,6 +95,7 @@ class CallReply:
             on_played: Told of a reply, how far it was heard, and whether that is all of it.
             mark_names: Numbers that no mark of this call has had.
             clock: The far end knows no marks: what it was sent counts as heard as time passes. None: it sends them back.
+            plays_until: As of the call's earlier one: what the far end still plays comes first.
         """
         self._rate_hz = rate_hz
         self._stream_id = stream_id
@@ -108,7 +111,7 @@ class CallReply:
         self._out_bytes = 0
         self._must_clear = False
         self._clock = clock
-        self._plays_until = 0.0
+        self.plays_until = plays_until
         self._playing: deque[tuple[float, str]] = deque()
         """Without marks: when each piece that is out will have been played."""
         self._timer: Timer | None = None
@@ -200,7 +203,7 @@ class CallReply:
             waiting = others + waiting
             self._must_clear = True
             self._playing.clear()
-            self._plays_until = 0.0
+            self.plays_until = 0.0
         self._queue = deque(waiting)
         self._queued_bytes = sum(len(piece.payload) for piece in waiting)
         self._wake.set()
@@ -283,8 +286,8 @@ class CallReply:
         if self._clock is None:
             await self._send(mark_message(self._stream_id, name))
             return
-        self._plays_until = max(self._plays_until, self._clock.now()) + size / CALL_RATE_HZ
-        self._playing.append((self._plays_until, name))
+        self.plays_until = max(self.plays_until, self._clock.now()) + size / CALL_RATE_HZ
+        self._playing.append((self.plays_until, name))
         self._watch()
 
     def _watch(self) -> None:

@@ -190,6 +190,30 @@ async def test_a_far_end_without_marks_hears_a_whole_reply(obliging):
     await pair.server.aclose()
 
 
+async def test_without_marks_what_the_far_end_still_plays_comes_first(obliging):
+    """P1: a call that is detached and attached again still plays a second of the reply before."""
+    pair, clock = MemoryPair(capacity=4_096), ManualClock()
+    phone = ScriptedPhone(Wire(pair.client))
+    await phone.start()
+    call = await TelephonyStream.open(Wire(pair.server), marks=False)
+    words = "one two three four five six seven eight nine ten"
+    async with RealtimeSession(obliging(words, words), clock=clock) as session:
+        events = aiter(session)
+        session.attach(call)
+        await session.send("Count.")
+        await said_by_the_model(events)
+        await clock.run(0.01)
+        await session.detach(call)
+        session.attach(call)
+        await session.send("Count.")
+        await said_by_the_model(events)
+        await clock.run(1.22)
+        await session.interrupt()
+        assert session.all_messages()[-1].heard_ms == 200
+    await pair.client.aclose()
+    await pair.server.aclose()
+
+
 async def test_who_records_the_replies_of_a_call_gets_them_and_does_not_count(obliging):
     """P0: `stream_audio()` beside a call: what was heard is what the call says."""
     async with line() as (call, phone), RealtimeSession(obliging("One two three four five.")) as session:
