@@ -1,15 +1,17 @@
 """Gemini Live: keys, address, and a provider that waits to be set up."""
 
+import asyncio
 import json
 
 import pytest
 from websockets.asyncio.server import serve
 
 from realtime.chat.image_prices import image_price
-from realtime.core.commands import ConfigureSession
+from realtime.core.commands import AppendAudio, ConfigureSession
 from realtime.core.model_events import SessionReady, SessionUpdated
 from realtime.errors import ArgumentError, UserError
 from realtime.models import GeminiLive
+from realtime.transports.websocket import PromptTransport
 from realtime.wire.base import Resumption
 
 
@@ -80,12 +82,13 @@ async def test_an_earlier_conversation_is_asked_for_by_its_handle():
 
 
 async def test_it_is_greeted_for_and_set_up_over_binary_frames():
-    seen = {}
+    seen = {"sound": asyncio.get_running_loop().create_future()}
 
     async def handle(connection):
         seen["key"] = connection.request.headers["x-goog-api-key"]
         seen["setup"] = json.loads(await connection.recv())["setup"]
         await connection.send(b'{"setupComplete":{}}')
+        seen["sound"].set_result(await connection.recv())
         await connection.wait_closed()
 
     async with serve(handle, "127.0.0.1", 0) as server:
@@ -96,7 +99,13 @@ async def test_it_is_greeted_for_and_set_up_over_binary_frames():
         for message in wire.encode(ConfigureSession(command_id="k1")):
             await transport.send(message)
         assert wire.decode(await transport.receive()) == [SessionUpdated()]
+        assert isinstance(transport, PromptTransport)
+        assert transport.is_clear
+        [sound] = wire.encode(AppendAudio(command_id="k2", pcm=bytes(640)))
+        transport.send_at_once(sound)
+        assert "audio" in json.loads(await seen["sound"])["realtimeInput"]
         await transport.aclose()
+        assert not transport.is_clear
         await model.aclose()
     assert seen["key"] == "k"
     assert seen["setup"]["model"] == "models/gemini-x"

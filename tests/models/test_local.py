@@ -10,6 +10,7 @@ from realtime.core.commands import ConfigureSession
 from realtime.core.model_events import SessionReady, SessionUpdated
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, ModelError
 from realtime.models import LocalRealtime
+from realtime.transports.websocket import PromptTransport
 
 
 def lives(pid):
@@ -62,6 +63,19 @@ async def test_sessions_share_one_server_and_the_last_one_ends_it(model):
     await model.aclose()
     await model.aclose()
     assert not lives(pid)
+
+
+async def test_what_is_sent_at_once_arrives_and_a_connection_that_is_gone_is_let_go(model):
+    transport = await model.open()
+    assert isinstance(transport, PromptTransport)
+    assert transport.is_clear
+    transport.send_at_once("who")
+    assert int((await transport.receive()).partition(" ")[0]) != os.getpid()
+    await transport._transport.aclose()
+    assert not transport.is_clear
+    with pytest.raises(LinkLost):
+        transport.send_at_once("who")
+    assert not model._transports
 
 
 async def test_a_server_that_died_is_started_again(model):
