@@ -2,13 +2,12 @@
 
 Owns: `PictureDecoder`, `UndecodedFrame` and `FrameChain`, the encoded frames from a key frame on. `decode` runs on a worker
 thread, on one processor and without the GIL; payloads are unpacked there too, so that a frame that nobody looks at costs
-nothing but its memory. A chain that is decoded once and not continued is decoded by a decoder that the thread has for
-all sources (`decode_alone`): a decoder holds several pictures, megabytes. It never decides which frame is wanted.
+nothing but its memory. A decoder holds several pictures, megabytes; that of a chain which is not continued ends with it
+(`decode_alone`). It never decides which frame is wanted.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -30,6 +29,9 @@ _TIME_BASE = Fraction(1, CLOCK_HZ)
 _LIBRARY_NAMES = {"vp8": "vp8", "h264": "h264"}
 """FFmpeg's own VP8 decoder costs a fifth less than libvpx where every frame is decoded, and gives the same picture, bit by bit."""
 _DEPAYLOAD = {"vp8": vp8_depayload, "h264": h264_depayload}
+
+MAX_PIXELS = 8_192 * 4_320
+"""A larger picture is not decoded: a few bytes of header can ask for any size, and whoever waits for the thread would wait for it."""
 
 
 class DecodeError(RealtimeError):
@@ -80,6 +82,7 @@ class PictureDecoder:
         context: Any = av.CodecContext.create(_LIBRARY_NAMES[codec], "r")
         context.thread_count = 1
         context.flags |= Flags.low_delay
+        context.options = {"max_pixels": str(MAX_PIXELS)}
         self._context = context
 
     def decode(self, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
@@ -109,39 +112,17 @@ class PictureDecoder:
             raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
         return pictures
 
-    def forget(self) -> bool:
-        """Let the pictures go that the next frames would build on. False: it would treat another chain as it did this one.
-
-        H.264 streams that give frames out of order make a decoder hold every later one back.
-        """
-        self._context.flush_buffers()
-        return not self._context.has_b_frames
-
-
-class _Decoders(threading.local):
-    """The decoders of one thread, by codec: they end with it."""
-
-    def __init__(self) -> None:
-        self.by_codec: dict[str, PictureDecoder] = {}
-
-
-_decoders = _Decoders()
-
 
 def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
-    """The pictures of a chain that is self-contained, from its key frame on, or the last of them.
+    """The pictures of a chain, from its key frame on, or the last of them, by a decoder that saw nothing before and sees nothing after.
 
-    It is decoded by the calling thread's decoder of this codec. Chains do not touch each other: a key frame makes a decoder
-    forget, it lets go of everything in between, and one that met a damaged frame is not used again.
+    One that had seen another call's frames would show them: what a damaged frame leaves out stays as the memory was, and what a
+    stream does not say of itself (colors) as the one before said it. Making a decoder takes a hundredth of the time of a picture.
 
     Raises:
         DecodeError: One of them is damaged.
     """
-    decoder = _decoders.by_codec.pop(codec, None) or PictureDecoder(codec)
-    pictures = decoder.decode(frames, only_newest=only_newest)
-    if decoder.forget():
-        _decoders.by_codec[codec] = decoder
-    return pictures
+    return PictureDecoder(codec).decode(frames, only_newest=only_newest)
 
 
 class UndecodedFrame:
@@ -179,10 +160,7 @@ class UndecodedFrame:
         chain = self._chain
         frames = chain.frames[: self._count]
         try:
-            if chain.is_self_contained:
-                pictures = decode_alone(chain.codec, frames, only_newest=True)
-            else:
-                pictures = PictureDecoder(chain.codec).decode(frames, only_newest=True)
+            pictures = decode_alone(chain.codec, frames, only_newest=True)
         except DecodeError as error:
             raise ImageError("frame", self._chain.codec, "a frame that can be decoded") from error
         if not pictures:
