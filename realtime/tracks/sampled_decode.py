@@ -207,9 +207,9 @@ class VideoIntake:
             self._gap_since = None
             self._take(self._assembler.give_up())
         elif matters and now - self._missing_at >= _ASK_AGAIN_SECONDS:
+            self._missing_at = now
             missing = self._assembler.missing()
             if len(missing) <= _MAX_MISSING:
-                self._missing_at = now
                 self._feedback.report_missing(missing)
 
     # -- frames ---------------------------------------------------------------------------------------------------------

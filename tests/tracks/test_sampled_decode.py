@@ -16,6 +16,7 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
 from realtime.tracks import vp8_header
+from realtime.tracks.encoded_video import FrameAssembler
 from realtime.tracks.picture_decoder import PictureDecoder, UndecodedFrame
 from realtime.tracks.sampled_decode import (
     CHAIN_FRAMES,
@@ -619,3 +620,18 @@ def test_few_frames_behind_are_decoded_rather_than_asked_for():
     call.go(CHEAP_FRAMES - 1)
     assert len(call.shown()) == 2
     assert not call.camera.requests
+
+
+def test_what_is_missing_in_a_wide_gap_is_not_looked_for_with_every_packet(monkeypatch):
+    """It takes a hundred microseconds, and a peer decides how often."""
+    looked: list[float] = []
+    missing = FrameAssembler.missing
+    call = Call("vp8")
+    monkeypatch.setattr(FrameAssembler, "missing", lambda self: looked.append(call.eye.time) or missing(self))
+    call.every(1.0)
+    call.go(3)
+    ahead = call.camera.number + 2_900
+    for at in range(100):
+        call.put(((ahead + at) & 0xFFFF, 0, b"\x10\x01content", False))
+    assert len(looked) == 1
+    assert not call.camera.missing
