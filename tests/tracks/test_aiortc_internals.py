@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,6 +190,22 @@ async def test_of_a_run_of_packets_that_cannot_be_handled_the_first_is_logged(ca
     assert handler.taken == 300
     told = [record.message for record in caplog.records if "could not be handled" in record.message]
     assert [message.split()[1] for message in told] == ["packet", "report", "packet", "report"]
+    await receiver.close()
+
+
+async def test_a_track_that_has_ended_or_is_closed_takes_no_packets():
+    """Negotiation can close a direction, and another track can get the stream of one that has ended."""
+    receiver, track = await _remote_track()
+    handler: Any = Handler()
+    port: Any = take_over(receiver, track, lambda: handler)
+    forgotten: list[Any] = []
+    port._way = SimpleNamespace(forget=forgotten.append)
+    receiver.getTransceivers()[0].receiver._enabled = False
+    port.take(0, 1, 2, 3, True, b"", 0, None, 0.0)
+    assert not handler.taken
+    port.end_track()
+    port.end_track()
+    assert forgotten == [port]
     await receiver.close()
 
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from aiortc import RTCCertificate, RTCPeerConnection
+from aiortc.rtcdtlstransport import SRTP_PROFILES
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
+from OpenSSL import SSL
 
 from realtime.testing import FakeTrack
 from realtime.testing.loopback import connect, make_peer
@@ -64,6 +66,20 @@ async def test_a_peer_with_an_rsa_certificate_connects(rsa_certificate, ours_off
         track.stop()
         await theirs.close()
         await ours.close()
+
+
+def test_what_this_aiortc_offers_is_offered_first_and_nothing_weaker_besides():
+    """Ours takes the place of its list: an aiortc that offers others fails here."""
+    certificate: Any = RTCCertificate.generateCertificate()
+
+    def offered() -> list[str]:
+        return SSL.Connection(certificate._create_ssl_context(SRTP_PROFILES), None).get_cipher_list()
+
+    by_itself = offered()
+    pc: Any = RTCPeerConnection()
+    pc._RTCPeerConnection__certificates[:] = [certificate]
+    assert accept_rsa(pc)
+    assert offered() == [*by_itself, "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-CHACHA20-POLY1305"]
 
 
 async def test_this_aiortc_keeps_its_certificates_where_they_are_expected_and_with_another_nothing_is_changed(

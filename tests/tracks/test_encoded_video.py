@@ -188,3 +188,15 @@ def test_the_short_form_gives_the_same_frames(codec, seed):
     assert one.give_up() == other.give_up()
     assert one.missing() == other.missing()
     assert one.lost == other.lost
+
+
+def test_the_short_form_takes_no_frame_whose_beginning_is_unknown():
+    """H.264 joined in the middle of a key frame: its other slices alone are no picture."""
+    assembler = FrameAssembler("h264")
+    slice_of_key = b"\x65" + bytes(20)
+    assert assembler.push(1, 0, slice_of_key, marker=False) == []
+    assert not assembler.continues(2, 0, slice_of_key)
+    assert assembler.push(2, 0, slice_of_key, marker=False) == []
+    [frame] = assembler.push(3, 0, slice_of_key, marker=True)
+    assert not frame.payloads
+    assert not frame.is_key

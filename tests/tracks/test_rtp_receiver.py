@@ -113,6 +113,39 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
     assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
 
 
+async def test_what_the_path_carries_is_estimated_for_every_third_frame_and_of_all_bytes(pictures, monkeypatch):
+    estimates: list[tuple[int, int]] = []
+
+    def add(*, abs_send_time: int, arrival_time_ms: int, payload_size: int, ssrc: int) -> None:
+        del abs_send_time, ssrc
+        estimates.append((arrival_time_ms, payload_size))
+
+    monkeypatch.setattr(pictures.intake._estimator, "add", add)
+    for number in range(100):
+        pictures.send(1, number, at_ms=33 * number, payload=b"\x10\x01" + bytes(98))
+    assert estimates == [(0, 100), *((99 * index, 300) for index in range(1, 34))]
+
+
+async def test_what_came_again_is_known_to_have_come_again(pictures, monkeypatch):
+    """RTX (RFC 4588): such a packet never shows that its sender began anew."""
+    again = SimpleNamespace(payloadType=97, name="rtx", clockRate=90_000, parameters={"apt": 96})
+    encoding = SimpleNamespace(ssrc=5, rtx=SimpleNamespace(ssrc=6))
+    pictures.intake.start(SimpleNamespace(codecs=[again], encodings=[encoding]))
+    came: list[tuple[int, int, bytes, bool]] = []
+
+    def receive(_: str, source: int, *, number: int, payload: bytes, is_again: bool, **others: Any) -> None:
+        del others
+        came.append((source, number, payload, is_again))
+
+    monkeypatch.setattr(pictures.intake.video, "receive", receive)
+    pictures.send(5, 9, payload=b"content")
+    pictures.payload_type = 97
+    pictures.send(6, 1, payload=b"\x00\x07" + b"missing")
+    pictures.send(5, 10, payload=b"\x00\x08" + b"of one stream")
+    pictures.send(6, 2, payload=b"\x00")  # it only probes the path
+    assert came == [(5, 9, b"content", False), (5, 7, b"missing", True), (5, 8, b"of one stream", False)]
+
+
 def _send_over(line: Line, path_bits: int, seconds: int, fps: int) -> tuple[list[int], list[float]]:
     """A sender that does as it is told, over a path with a queue: its rate, and how late its frames were, second by second."""
     rate, free_at, number = 1_500_000, 0.0, 0

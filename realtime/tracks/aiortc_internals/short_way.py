@@ -1,8 +1,9 @@
 """Media packets of known streams straight from the socket, without STUN's parser and aiortc's queue, task and parser.
 
 Owns: `short_way`, one for each transport, held by its ICE connection. Driven by its sockets, packet by packet; each goes to the
-`PacketTaker` that its first packet showed. Whatever is not authentic is dropped before anything has learnt of it: no count, no
-time and no statistics are moved by a packet that was not checked. Left out where this aiortc differs.
+`PacketTaker` that its first packet showed. Whatever is not authentic is dropped before anything has learnt of it: no track's count,
+time or statistics are moved by a packet that was not checked; the transport counts all that comes, as aiortc has it. Left out
+where this aiortc differs.
 """
 
 # ruff: noqa: SLF001  (that is what this package is for)
