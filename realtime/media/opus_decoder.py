@@ -49,7 +49,8 @@ class OpusDecoder:
         self._state = library.opus_decoder_create(rate_hz, 1, ctypes.byref(error))
         if not self._state:
             raise OpusError(f"libopus makes no decoder (error {error.value})")
-        weakref.finalize(self, library.opus_decoder_destroy, self._state)
+        finalizer = weakref.finalize(self, library.opus_decoder_destroy, self._state)
+        finalizer.atexit = False  # a thread may be at work to the last
         self.rate_hz = rate_hz
         self._capacity = int(rate_hz * _MAX_SECONDS)
         self._pcm = (ctypes.c_int16 * self._capacity)()

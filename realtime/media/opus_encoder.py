@@ -106,7 +106,8 @@ class _LibOpus:
         self._state = library.opus_encoder_create(rate_hz, 1, _RESTRICTED_LOWDELAY, ctypes.byref(error))
         if not self._state:
             raise OpusError(f"libopus makes no encoder (error {error.value})")
-        weakref.finalize(self, library.opus_encoder_destroy, self._state)
+        finalizer = weakref.finalize(self, library.opus_encoder_destroy, self._state)
+        finalizer.atexit = False  # a thread may be at work to the last
         for request, value in (
             (_SET_BITRATE, _BITS_PER_SECOND),
             (_SET_COMPLEXITY, _COMPLEXITY),
