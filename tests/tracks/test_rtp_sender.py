@@ -19,6 +19,7 @@ from aiortc.rtp import RTCP_RTPFB_NACK, RtcpByePacket, RtcpRtpfbPacket, RtcpSdes
 from av import AudioFrame
 
 from realtime.testing.loopback import connect, make_peer, on_loopback
+from realtime.tracks import rtp_header
 from realtime.tracks.aiortc_internals import port_of, unsupported_sender
 from realtime.tracks.aiortc_internals import sender as internals
 from realtime.tracks.peer import attach_peer
@@ -179,6 +180,21 @@ async def test_time_in_reports_goes_with_the_time_stamps(pair):
     assert by_clock == pytest.approx(by_stamps, abs=0.001)
 
 
+async def test_a_machine_whose_time_is_set_reports_the_new_one_from_the_next_words_on(pair, monkeypatch):
+    """Other streams of the peer connection, which are heard or seen beside it, are reported by that."""
+    pair.reply.push("one", speech(20_000))
+    await pair.open()
+    await pair.until(lambda: pair.packets)
+    stock = clock.current_ntp_time
+    monkeypatch.setattr(clock, "current_ntp_time", lambda: stock() + (3_600 << 32))
+    pair.reply.stop_reply("one")
+    seen = len(pair.packets)
+    await pair.until(lambda: len(pair.packets) >= seen + 12)  # ten silent ones, and then hardly any
+    pair.reply.push("two", speech(20_000))
+    await pair.until(lambda: any(packet.marker for packet in pair.packets[seen:]))
+    assert abs(clock.current_ntp_time() - pair.sender._RTCRtpSender__ntp_timestamp) < 60 << 32
+
+
 async def test_what_the_other_side_reports_is_told(pair):
     """RTT and loss."""
     pair.reply.push("one", speech(30_000))
@@ -216,6 +232,26 @@ async def test_a_packet_that_was_lost_is_sent_again(pair, monkeypatch):
     await pair.until(lambda: number in {packet.sequence_number for packet in pair.packets})
     [again] = [packet for packet in pair.packets if packet.sequence_number == number]
     assert again.serialize(pair.sender._RTCRtpSender__rtp_header_extensions_map) == lost[0]
+
+
+async def test_a_packet_is_sent_again_once_however_often_it_is_asked_for(pair):
+    """One report of 1,200 bytes can ask five thousand times, and all calls of the loop would wait."""
+    pair.reply.push("one", speech(20_000))
+    await pair.open()
+    await pair.until(lambda: len(pair.packets) >= 10)
+    transport, again = pair.sender.transport, list[bytes]()
+    stock = transport._send_rtp
+
+    async def send(data: bytes) -> None:
+        again.append(data)
+        await stock(data)
+
+    transport._send_rtp = send
+    numbers = [packet.sequence_number for packet in pair.packets[:10]]
+    request = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=1, media_ssrc=pair.sender._ssrc)
+    request.lost = numbers * 100
+    await pair.sender._handle_rtcp_packet(request)
+    assert [int.from_bytes(data[2:4], "big") for data in again if data[1] & 0x7F == 96] == numbers
 
 
 async def test_a_lost_packet_goes_by_its_own_stream_where_that_was_negotiated(pair):
@@ -275,6 +311,17 @@ async def test_a_stopped_reply_ends_the_sending(pair):
     async with asyncio.timeout(GUARD):
         await pair.sender._RTCRtpSender__rtp_exited.wait()
     assert pair.sender.track is None
+
+
+async def test_a_peer_connection_closes_though_one_who_is_told_of_the_end_fails(pair, caplog):
+    pair.reply.push("one", speech(20_000))
+    await pair.open()
+    await pair.until(lambda: pair.packets)
+    pair.reply.on("ended", lambda: 1 // 0)
+    async with asyncio.timeout(GUARD):
+        await pair.ours.close()
+    assert pair.reply.readyState == "ended"
+    assert "telling of the end of the reply failed" in caplog.text
 
 
 async def test_a_direction_that_negotiation_closes_is_sent_nothing_until_it_opens(pair):
@@ -451,10 +498,26 @@ async def test_with_an_aiortc_that_differs_aiortc_sends(pair, monkeypatch):
     await pair.hears()
 
 
-async def test_where_the_socket_is_not_found_aiortc_sends(pair, monkeypatch, caplog):
-    """An aioice that differs: the loop is ours, and hands over to aiortc's."""
+def no_pairs(_: Any) -> None:
+    raise KeyError(1)
+
+
+def other_extensions(**_: Any) -> None:
+    raise TypeError("unexpected keyword argument 'mid'")
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        (internals.WayOut, "_look", None),
+        (internals.WayOut, "_look", no_pairs),
+        (rtp_header, "HeaderExtensions", other_extensions),
+    ],
+)
+async def test_what_is_found_to_differ_when_it_begins_is_left_to_aiortc(pair, monkeypatch, caplog, difference):
+    """An aioice or aiortc that differs: the loop is ours, and hands over to aiortc's."""
     caplog.set_level(logging.INFO, "realtime.tracks.aiortc_internals")
-    monkeypatch.delattr(internals.WayOut, "_look")
+    monkeypatch.setattr(*difference)
     pair.reply.push("one", speech(20_000))
     await pair.open()
     assert port_of(pair.sender) is not None

@@ -141,16 +141,6 @@ class WayOut:
         self._at_once = sock.sendto if is_plain and isinstance(sock, socket.socket) else None
 
 
-def _way_out(transport: Any) -> WayOut | None:
-    try:
-        return WayOut(transport)
-    except (AttributeError, TypeError) as error:
-        logger.info("the reply is sent by aiortc: %s", error)
-        return None
-    except ConnectionError:  # aiortc finds out for itself
-        return None
-
-
 class SenderPort:
     """Our loop in a sender of aiortc's.
 
@@ -181,7 +171,7 @@ class SenderPort:
         """What is added to the time stamps of the track."""
         self._sent_at: float | None = None
         self._ntp_zero = 0
-        """The NTP time at which the monotonic clock was 0."""
+        """The NTP time at which the monotonic clock was 0, looked up at each first packet: a machine's time may be set."""
         sender._run_rtp = self._run
         sender.replaceTrack = self._replace_track
         sender._retransmit = self._retransmit
@@ -203,6 +193,8 @@ class SenderPort:
         now = monotonic()
         if self._is_turning:
             self._turn(pts, now)
+        if marker:
+            self._ntp_zero = _ntp_zero(now)
         ntp = self._ntp_zero + int(now * _COUNTED)
         number = self._sequence_number
         timestamp = (self._origin + pts) & 0xFFFFFFFF
@@ -233,13 +225,11 @@ class SenderPort:
     async def _run(self, codec: Any) -> None:
         """The sender's task: send until the track ends, the connection is gone, or the sender is stopped."""
         sender = self._sender
-        self._way = _way_out(sender.transport) if codec.mimeType.lower() == _OPUS else None
-        if self._way is None:
+        if codec.mimeType.lower() != _OPUS or not self._open(codec):
             await self._stock_run(codec)
             return
         sender._RTCRtpSender__rtp_started.set()
         try:
-            self._open(codec)
             while True:
                 await self._send_track(codec)
         except (asyncio.CancelledError, ConnectionError, MediaStreamError):
@@ -247,23 +237,34 @@ class SenderPort:
         except Exception:
             logger.exception("sending the reply failed")
         track = sender.track
-        if track is not None:
-            track.stop()
-            sender._RTCRtpSender__track = None
+        sender._RTCRtpSender__track = sender._RTCRtpSender__encoder = None
         self._sent_track = self._done = None
-        sender._RTCRtpSender__encoder = None
         sender._RTCRtpSender__rtp_exited.set()
+        if track is not None:
+            try:
+                track.stop()
+            except Exception:
+                logger.exception("telling of the end of the reply failed")
 
-    def _open(self, codec: Any) -> None:
+    def _open(self, codec: Any) -> bool:
+        """Prepare to send; False: aiortc is to do it."""
         sender = self._sender
-        self._ntp_zero = clock.current_ntp_time() - int(monotonic() * _COUNTED)
+        try:
+            self._way = WayOut(sender.transport)
+            self._header = RtpHeader(
+                codec.payloadType,
+                sender._ssrc,
+                sender._RTCRtpSender__mid,
+                sender._RTCRtpSender__rtp_header_extensions_map,
+            )
+            self._ntp_zero = _ntp_zero(monotonic())
+        except ConnectionError:  # aiortc finds out for itself
+            return False
+        except Exception as error:  # an aiortc or aioice that differs, in whatever way
+            logger.info("the reply is sent by aiortc: %s", error)
+            return False
         self._history = [b""] * RTP_HISTORY_SIZE
-        self._header = RtpHeader(
-            codec.payloadType,
-            sender._ssrc,
-            sender._RTCRtpSender__mid,
-            sender._RTCRtpSender__rtp_header_extensions_map,
-        )
+        return True
 
     async def _send_track(self, codec: Any) -> None:
         """Send the present track until there is another, or what it gives next."""
@@ -302,15 +303,25 @@ class SenderPort:
         self._finish(None)
 
     async def _retransmit(self, sequence_number: int) -> None:
-        """Let aiortc do it; it is given the packet as it keeps those that it has sent."""
-        place = sequence_number % RTP_HISTORY_SIZE
-        data = self._history[place] if self._history else b""
-        if data and int.from_bytes(data[2:4], "big") == sequence_number:
+        """Let aiortc do it; it is given the packet as it keeps those that it has sent.
+
+        Once for each packet: one report may ask five thousand times, and all calls would wait.
+        """
+        if self._history:
+            place = sequence_number % RTP_HISTORY_SIZE
+            data = self._history[place]
+            if int.from_bytes(data[2:4], "big") != sequence_number or not data:
+                return
+            self._history[place] = b""
             sender = self._sender
             sender._RTCRtpSender__rtp_history[place] = RtpPacket.parse(
                 data, sender._RTCRtpSender__rtp_header_extensions_map
             )
         await self._stock_retransmit(sequence_number)
+
+
+def _ntp_zero(now: float) -> int:
+    return clock.current_ntp_time() - int(now * _COUNTED)
 
 
 def port_of(sender: Any) -> SenderPort | None:
