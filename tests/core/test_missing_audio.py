@@ -94,6 +94,20 @@ def test_sound_that_an_outage_held_back_is_told_whole(make_rig):
     assert sent_ms(rig) == 2_400
 
 
+def test_of_sound_that_an_outage_held_back_the_pauses_make_room(make_rig):
+    """Also where one begins within a piece: else all later sound would come late for good."""
+    rig = make_rig()
+    speak(rig)
+    rig.wait(2.5)
+    silence_ms(rig)
+    for _ in range(10):
+        rig.machine.receive_audio(TONE, now=rig.now)
+    assert sent_ms(rig) == 1_000
+    for _ in range(4):
+        rig.machine.receive_audio(TONE[:2_400] + bytes(2_400), now=rig.now)
+    assert sent_ms(rig) == 200
+
+
 def test_a_pause_after_an_outage_that_brought_nothing_is_told(make_rig):
     """A sender that leaves the time out, or a new one, is heard as it comes: nothing of it was told."""
     rig = make_rig()

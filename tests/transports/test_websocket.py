@@ -428,7 +428,9 @@ async def test_what_is_sent_at_once_arrives_in_order_with_what_is_sent(server):
     near.send_at_once("wörd")
     await near.send("two")
     near.send_at_once(b"\x00\xff")
-    assert [await far.recv() for _ in range(3)] == ["wörd", "two", b"\x00\xff"]
+    near.send_at_once("x" * 70_000)
+    near.send_at_once("five")
+    assert [await far.recv() for _ in range(5)] == ["wörd", "two", b"\x00\xff", "x" * 70_000, "five"]
     with pytest.raises(ModelError) as caught:
         near.send_at_once("x" * (LIMIT + 1))
     assert caught.value.code == websocket.MESSAGE_TOO_LARGE
