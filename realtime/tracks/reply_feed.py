@@ -105,7 +105,8 @@ class ReplyFeed:
         self._timer = self._clock.call_at(due + self._shifted, self._tick)
 
     def _come_back(self) -> None:
-        """There is something to say. Whoever brought it is not kept waiting."""
+        """There is something to say. Whoever brought it is not kept waiting, and who brings more does not put it off."""
+        self._pace.call_no_more(self._come_back)
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._clock.call_at(self._clock.now(), self._resume)

@@ -12,8 +12,10 @@ from aiortc.mediastreams import MediaStreamError
 from realtime.testing import ManualClock
 from realtime.tracks.reply import ReplyTrack
 from realtime.tracks.reply_feed import ReplyFeed
+from realtime.tracks.reply_pace import LoopClock
 from realtime.tracks.sending import SendingTrack
 
+GUARD = 10.0
 SILENT_BYTES = 3
 
 
@@ -38,7 +40,7 @@ class Sent(NamedTuple):
 class Peer:
     """What one peer is sent."""
 
-    def __init__(self, clock: ManualClock, track: SendingTrack) -> None:
+    def __init__(self, clock: ManualClock | LoopClock, track: SendingTrack) -> None:
         self.clock = clock
         self.track = track
         self.sent: list[Sent] = []
@@ -131,6 +133,21 @@ async def test_what_is_there_when_the_silence_begins_to_rest_is_not_waited_for()
     await call.clock.run(0.03)
     assert peer.sent[-1].sounds
     assert [sent.at for sent in peer.sent[-2:]] == [0.18, 0.2]
+    peer.feed.stop()
+
+
+async def test_the_first_word_leaves_though_more_comes_at_every_turn_of_the_loop():
+    """A model that speaks faster than it is heard. The loop's own timers: they come after the tasks of the same turn."""
+    reply = ReplyTrack(24_000)
+    track = reply.open_sender(lambda: True)
+    track._reader.quiet = 25  # it has rested for a while
+    peer = Peer(LoopClock(), track)
+    peer.feed.start()
+    async with asyncio.timeout(GUARD):
+        while not any(sent.sounds for sent in peer.sent):
+            if peer.sent:
+                reply.push("one", speech(1))
+            await asyncio.sleep(0)
     peer.feed.stop()
 
 
