@@ -40,14 +40,9 @@ class _Layout:
 
 
 class RtpHeader:
-    """The headers of one stream.
+    """The headers of one stream."""
 
-    Attributes:
-        has_send_time: Whether each packet is to tell when it was sent (abs-send-time).
-        has_level: Whether a packet may tell how loud it is (ssrc-audio-level).
-    """
-
-    __slots__ = ("_payload_type", "_plain", "_with_level", "has_level", "has_send_time")
+    __slots__ = ("_payload_type", "_plain", "_with_level")
 
     def __init__(self, payload_type: int, ssrc: int, mid: str | None, names: Any) -> None:
         """Begin a stream.
@@ -65,8 +60,6 @@ class RtpHeader:
             fixed,
             lambda sent, level: names.set(HeaderExtensions(mid=mid, abs_send_time=sent, audio_level=(False, level))),
         )
-        self.has_send_time = self._plain.sent_at > 0
-        self.has_level = self._with_level.level_at > 0
 
     def write(
         self, sequence_number: int, timestamp: int, *, marker: bool, sent: int = 0, level: int | None = None
