@@ -373,6 +373,7 @@ class VideoIntake:
         self, sink: PictureSink, frames: list[ChainedFrame], pictures: list[Any], developed: list[Any]
     ) -> None:
         self._wanted_since = None
+        self._is_near = None
         newest = pictures[-1]
         self._size = (newest.width, newest.height)
         for picture, shown in zip(pictures, developed, strict=True):

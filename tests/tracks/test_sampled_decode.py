@@ -289,8 +289,38 @@ def test_no_decoder_is_kept_for_pictures_that_are_far_apart(codec):
 
 
 @pytest.mark.parametrize("codec", CODECS)
+def test_a_decoder_is_let_go_once_the_next_picture_will_not_go_on_from_it(codec):
+    call = Call(codec)
+    call.every(1.0)
+    call.go(FPS * 3)
+    call.every(0.1)
+    call.go(FPS * 3)
+    assert call.intake._decoder is not None
+    call.eye.due = lambda _: False
+    call.go(CHEAP_FRAMES + 2)
+    assert call.intake._decoder is None
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_key_frames_are_not_asked_for_while_pictures_are_close_together_and_in_time_again_after_it(codec):
+    """The user speaks for a while. A sender that takes long to answer: the next picture is always due before it could."""
+    call = Call(codec)
+    call.camera.delay_frames = 4
+    call.every(1.0)
+    call.go(FPS * 6)
+    call.every(0.1)
+    call.go(FPS * 2)
+    asked = len(call.camera.requests)
+    call.go(FPS * 2)
+    assert len(call.camera.requests) - asked <= 1  # the chain has its longest
+    call.every(1.0)
+    call.go(FPS * 4)
+    assert all(29 <= b - a <= 31 for a, b in pairwise(call.shown()[-4:]))
+
+
+@pytest.mark.parametrize("codec", CODECS)
 def test_calls_that_take_turns_see_what_each_would_see_alone(codec):
-    """They share the thread's decoder, in the middle of each other's streams; one of them loses packets."""
+    """On one thread, in the middle of each other's streams; one of them loses packets."""
     calls = [Call(codec), Call(codec, size=(128, 192)), Call(codec, size=(160, 96))]
     for at, call in enumerate(calls):
         call.every(0.5 + 0.1 * at)
