@@ -287,6 +287,17 @@ def test_no_more_silence_is_made_than_time_has_passed(passed, silence, target):
     assert converter.skipped_samples == 48_000 * 5 - converter.filled_samples
 
 
+def test_time_that_sound_filled_is_not_kept_for_silence():
+    """A sender that spoke for a minute may not make a minute of silence after it."""
+    now = [0.0]
+    converter = AudioConverter(48_000, now=lambda: now[0])
+    for step in range(200):
+        converter.convert(make_frame(constant(100), pts=step * 960))
+        now[0] += 0.02
+    converter.convert(make_frame(constant(100), pts=200 * 960 + 48_000 * 5))
+    assert converter.filled_samples <= 48_000 * 1.1
+
+
 def test_hours_of_silence_cannot_be_made_in_minutes():
     now = [0.0]
     converter = AudioConverter(16_000, now=lambda: now[0])
