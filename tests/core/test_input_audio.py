@@ -65,6 +65,16 @@ def test_full_lane_drops_its_oldest_audio_and_no_commit():
     assert first.pcm == ramp(2_000, 100)
 
 
+def test_a_commit_of_what_was_sent_at_once_stays_though_the_rest_of_the_turn_is_dropped():
+    audio = make()
+    audio.send("1", ramp(0, 100))
+    audio.push(ramp(100, 100))
+    audio.mark(CommitAudio(command_id="commit"))
+    for start in range(200, 3_000, 100):
+        audio.push(ramp(start, 100))
+    assert isinstance(audio.take("2"), CommitAudio)
+
+
 def test_positions_count_what_was_sent():
     """A3."""
     audio = make()

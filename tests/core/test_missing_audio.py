@@ -134,6 +134,19 @@ def test_what_comes_at_once_long_after_an_outage_is_told(make_rig):
     assert sent_ms(rig) == 3_000
 
 
+def test_the_first_sound_after_silence_that_stood_in_goes_by_the_writer(make_rig):
+    """It brings a deadline: the silence had an end, and what follows may stop coming too."""
+    rig = make_rig()
+    speak(rig)
+    rig.wait(20.0)
+    silence_ms(rig)
+    deadline = rig.machine.get_deadline()
+    assert rig.machine.receive_audio(TONE, at_once=True, now=rig.now) is None
+    assert rig.machine.get_deadline() != deadline
+    rig.pull()
+    assert rig.machine.receive_audio(TONE, at_once=True, now=rig.now) is not None
+
+
 def test_a_provider_that_ends_no_turn_is_not_sent_silence_for_ever(make_rig):
     rig = make_rig()
     speak(rig)

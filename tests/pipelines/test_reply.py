@@ -122,6 +122,36 @@ async def test_stopping_takes_back_what_waits_and_what_is_in_hand_was_not_heard(
     assert reports.played == [("r", 100, False)]
 
 
+class Sink:
+    """A track that is being read."""
+
+    is_read, readyState = True, "live"
+
+    def push(self, reply_id: str, pcm: bytes, /) -> None: ...
+
+    def resume(self, reply_id: str, pcm: bytes, /) -> None: ...
+
+    def end(self, reply_id: str) -> None: ...
+
+    def stop_reply(self, reply_id: str) -> None: ...
+
+    def queued_ms(self) -> int:
+        return 0
+
+    def stop(self) -> None: ...
+
+
+async def test_on_a_track_a_resumed_reply_is_counted_on_from_what_was_heard(player, reports):
+    player.use_track(Sink())
+    play(player, 200)
+    player.on_track_played("r", 40, False)
+    stop(player)
+    player.execute(ResumeReply(command_id="c", reply_id="r", pcm=bytes(160 * MS)))
+    player.on_track_played("r", 60, False)
+    assert reports.played == [("r", 40, False), ("r", 60, False)]
+    player.close()
+
+
 async def test_a_resumed_reply_goes_on_where_it_was_heard(player, reports):
     reader = player.open_reader()
     play(player, 300)

@@ -240,6 +240,24 @@ async def test_a_reply_is_cut_at_the_frame_that_was_taken_last(obliging, cut, fr
     assert 20 * frames <= interrupted.heard_ms <= 20 * frames + 40
 
 
+async def test_what_has_been_heard_so_far_is_told_to_the_frame(obliging):
+    """P1: ten words of 100 ms, though the machine is told of each second only."""
+    clock = ManualClock()
+    model = obliging("one two three four five six seven eight nine ten")
+    async with RealtimeSession(model, clock=clock) as session:
+        track = session.reply_track
+        await track.recv()
+        await session.send("Count.")
+        await model.hears("response.create")
+        await clock.settle()
+        taken = 0
+        while taken < 33:
+            taken += await loudness(track, clock)
+        [heard] = session.heard_so_far().values()
+        assert heard.startswith("one two three four five")
+        assert "eight" not in heard
+
+
 async def loudness(track: Any, clock: ManualClock) -> bool:
     """Whether the next frame carries sound."""
     taking = asyncio.create_task(track.recv())

@@ -108,7 +108,9 @@ async def a_full_call(obliging: Any, tool_call: Any, path: Any, *, begin: str) -
         camera = FakeTrack.video(seconds=0.5)
         ended = aiter(session)
         session.add_track(camera)
-        await session.send_audio(b"\x01\x00" * 24_000)
+        await session.send_audio(b"\x01\x00" * 12_000)
+        await model.hears_audio(24_000)
+        await session.send_audio(b"\x01\x00" * 12_000)  # which goes to the socket as it comes
         while not isinstance(await anext(ended), TrackEnded):
             pass
         await session.send("One and two?")

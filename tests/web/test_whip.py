@@ -79,6 +79,9 @@ async def test_what_cannot_be_patched_is_refused(serve, http, sender):
     assert (await http.patch(url, content="a=x", headers=several)).status_code == 204
     for malformed in ("", "nonsense", '{"candidate": 1}', "a=x\r\nnonsense"):
         assert (await http.patch(url, content=malformed, headers=tagged)).status_code == 400
+    known = next(line for line in sender.localDescription.sdp.splitlines() if line.startswith("a=ice-ufrag"))
+    other = f"{known}\r\na=ice-pwd:{'x' * 24}\r\n"
+    assert (await http.patch(url, content=other, headers=tagged)).status_code == 422
     assert (await http.patch(f"{served.url}/whip/wrong", content="", headers=tagged)).status_code == 404
     many = "a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n" * 100
     assert (await http.patch(url, content=many, headers=tagged)).status_code == 413
