@@ -130,7 +130,7 @@ async def test_barge_in_silences_the_reply_track_and_keeps_what_was_heard(
             async for event in session:
                 if isinstance(event, ev.SpeechStarted) and begun.is_set():
                     cut.set()
-                if isinstance(event, ev.ReplyInterrupted):
+                if isinstance(event, ev.ReplyInterrupted) and cut.is_set():  # a stall can split the question in two
                     return event
             raise AssertionError("the session ended first")
 
@@ -141,7 +141,7 @@ async def test_barge_in_silences_the_reply_track_and_keeps_what_was_heard(
             await listening
             speaking.cancel()
         assert sum(after[:50]) <= 3, f"sound after the event: {after}"
-        message = next(each for each in session.all_messages() if each.interrupted)
+        message = [each for each in session.all_messages() if each.interrupted][-1]
         assert message.role == ChatRole.ASSISTANT
         assert interrupted.cause == "barge_in"
         assert message.content == interrupted.heard
@@ -226,11 +226,12 @@ async def test_a_video_track_that_nobody_keeps_up_with_is_drained(
             await microphone.say(lambda: _silence(5))
             waiting = max([waiting, *(track._queue.qsize() for track in received)])
             figures = session.statistics()
-            seen = sum(track.frames for track in figures.tracks.values() if track.kind == "video")
+            [pictures] = [track for track in figures.tracks.values() if track.kind == "video"]
+            seen = pictures.frames
         assert waiting <= 15, f"{waiting} frames waited in a track"
         assert figures.memory.frames <= 2 * 960 * 540 * 3
         assert bool(session.context.messages()) == wanted
-        assert (figures.frames_replaced > 0) == wanted
+        assert pictures.undecoded >= seen // 2, "while one is encoded, nothing is decoded"
         await user.close()
         await bot.close()
 
