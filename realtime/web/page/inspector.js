@@ -214,6 +214,7 @@ function fillMessage(element, message, index, maxTokens) {
         picture.dataset.shaped = "";
         picture.style.setProperty("--aspect", String(aspect));
       }
+      picture.addEventListener("error", () => picture.remove()); // it left the conversation before it was asked for
       picture.src = url;
       pictures.append(picture);
     }

@@ -153,6 +153,12 @@ def test_the_camera_sends_no_more_than_is_looked_at(visitor):
     )
 
 
+def test_a_picture_that_left_before_it_was_asked_for_is_not_shown_broken(visitor):
+    visitor.page.route("**/pictures/**", lambda route: route.fulfill(status=404))
+    visitor.begin(camera=True)
+    visitor.until("() => [...document.querySelectorAll('.message-pictures')].some((shown) => !shown.childElementCount)")
+
+
 def test_the_inspector_shows_the_context_that_the_model_has(visitor):
     visitor.begin(camera=True)
     page = visitor.page
