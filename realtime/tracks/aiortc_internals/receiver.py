@@ -9,7 +9,6 @@ of them is a `PacketHandler`'s.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 from collections.abc import Callable
 from time import monotonic
@@ -20,6 +19,7 @@ from aiortc.rtcdtlstransport import RTCDtlsTransport
 from aiortc.rtcrtpreceiver import RemoteStreamTrack
 from aiortc.rtcrtpsender import RTCRtpSender
 
+from realtime.tracks.aiortc_internals.expected import difference
 from realtime.tracks.aiortc_internals.short_way import ShortWay, short_way
 
 __all__ = ["PacketHandler", "ReceiverPort", "take_over", "unsupported"]
@@ -96,28 +96,22 @@ class PacketHandler(Protocol):
 
 def unsupported() -> str:
     """Why this aiortc's receivers cannot be replaced; empty if they can."""
-    needed: list[tuple[type, str, list[str]]] = [
-        (RTCDtlsTransport, "_register_rtp_receiver", ["self", "receiver", "parameters"]),
-        (RTCDtlsTransport, "_unregister_rtp_receiver", ["self", "receiver"]),
-        (RTCDtlsTransport, "_send_rtp", ["self", "data"]),
-        (RTCRtpReceiver, "receive", ["self", "parameters"]),
-        (RTCRtpReceiver, "stop", ["self"]),
-        (RTCRtpReceiver, "getStats", ["self"]),
-        (RTCRtpReceiver, "getSynchronizationSources", ["self"]),
-        (RTCRtpReceiver, "_handle_rtp_packet", ["self", "packet", "arrival_time_ms"]),
-        (RTCRtpReceiver, "_handle_rtcp_packet", ["self", "packet"]),
-        (RTCRtpReceiver, "_handle_disconnect", ["self"]),
-        (RemoteStreamTrack, "recv", ["self"]),
-        (RTCRtpSender, "send", ["self", "parameters"]),
-    ]
-    for owner, name, wanted in needed:
-        function = getattr(owner, name, None)
-        if function is None:
-            return f"{owner.__name__}.{name} is gone"
-        found = list(inspect.signature(function).parameters)
-        if found != wanted:
-            return f"{owner.__name__}.{name} takes {found}, not {wanted}"
-    return ""
+    return difference(
+        [
+            (RTCDtlsTransport, "_register_rtp_receiver", ["self", "receiver", "parameters"]),
+            (RTCDtlsTransport, "_unregister_rtp_receiver", ["self", "receiver"]),
+            (RTCDtlsTransport, "_send_rtp", ["self", "data"]),
+            (RTCRtpReceiver, "receive", ["self", "parameters"]),
+            (RTCRtpReceiver, "stop", ["self"]),
+            (RTCRtpReceiver, "getStats", ["self"]),
+            (RTCRtpReceiver, "getSynchronizationSources", ["self"]),
+            (RTCRtpReceiver, "_handle_rtp_packet", ["self", "packet", "arrival_time_ms"]),
+            (RTCRtpReceiver, "_handle_rtcp_packet", ["self", "packet"]),
+            (RTCRtpReceiver, "_handle_disconnect", ["self"]),
+            (RemoteStreamTrack, "recv", ["self"]),
+            (RTCRtpSender, "send", ["self", "parameters"]),
+        ]
+    )
 
 
 class ReceiverPort:

@@ -10,7 +10,6 @@ reports, retransmissions. What is sent, and when, is a `PacketFeed`'s.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import socket
 from asyncio import selector_events
@@ -26,6 +25,7 @@ from aiortc.rtcrtpsender import RTCRtpSender, random_sequence_number
 from aiortc.rtp import RTP_HISTORY_SIZE, HeaderExtensionsMap, RtpPacket
 from aiortc.utils import random32
 
+from realtime.tracks.aiortc_internals.expected import difference
 from realtime.tracks.aiortc_internals.sealing import sealer
 from realtime.tracks.rtp_header import RtpHeader
 
@@ -60,24 +60,18 @@ OpenFeed = Callable[[Any, "SenderPort", Callable[[BaseException], object]], Pack
 
 def unsupported_sender() -> str:
     """Why the sending loop of this aiortc cannot be replaced; empty if it can."""
-    needed: list[tuple[type, str, list[str]]] = [
-        (RTCRtpSender, "_run_rtp", ["self", "codec"]),
-        (RTCRtpSender, "_next_encoded_frame", ["self", "codec"]),
-        (RTCRtpSender, "_retransmit", ["self", "sequence_number"]),
-        (RTCRtpSender, "replaceTrack", ["self", "track"]),
-        (HeaderExtensionsMap, "set", ["self", "values"]),
-        (RTCDtlsTransport, "_send_rtp", ["self", "data"]),
-        (Connection, "sendto", ["self", "data", "component"]),
-        (StunProtocol, "send_data", ["self", "data", "addr"]),
-    ]
-    for owner, name, wanted in needed:
-        function = getattr(owner, name, None)
-        if function is None:
-            return f"{owner.__name__}.{name} is gone"
-        found = list(inspect.signature(function).parameters)
-        if found != wanted:
-            return f"{owner.__name__}.{name} takes {found}, not {wanted}"
-    return ""
+    return difference(
+        [
+            (RTCRtpSender, "_run_rtp", ["self", "codec"]),
+            (RTCRtpSender, "_next_encoded_frame", ["self", "codec"]),
+            (RTCRtpSender, "_retransmit", ["self", "sequence_number"]),
+            (RTCRtpSender, "replaceTrack", ["self", "track"]),
+            (HeaderExtensionsMap, "set", ["self", "values"]),
+            (RTCDtlsTransport, "_send_rtp", ["self", "data"]),
+            (Connection, "sendto", ["self", "data", "component"]),
+            (StunProtocol, "send_data", ["self", "data", "addr"]),
+        ]
+    )
 
 
 class WayOut:
