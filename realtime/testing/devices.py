@@ -16,7 +16,7 @@ from fractions import Fraction
 from itertools import islice
 
 import av
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc import MediaStreamError, MediaStreamTrack
 
 from realtime.media.audio import PcmConverter
 from realtime.pipelines.clock import Clock

@@ -10,8 +10,7 @@ import asyncio
 
 import av
 import numpy as np
-from aiortc import MediaStreamTrack
-from aiortc.mediastreams import MediaStreamError
+from aiortc import MediaStreamError, MediaStreamTrack
 
 from realtime.media.audio import AudioConverter
 from realtime.pipelines.clock import Clock

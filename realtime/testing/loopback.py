@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
-import aioice.ice
+import aioice
 from aiortc import RTCConfiguration, RTCPeerConnection
 
 __all__ = ["connect", "connected", "make_peer", "on_loopback"]
@@ -29,14 +30,19 @@ def _loopback(use_ipv4: bool, use_ipv6: bool) -> list[str]:
 def on_loopback() -> Generator[None]:
     """Let peers that gather addresses meanwhile use 127.0.0.1 and nothing else, so that no network is needed.
 
-    aioice leaves loopback out on purpose and has no setting for it; its function is replaced while this lasts.
+    aioice leaves loopback out on purpose and has no setting for it; its function is replaced while this lasts. Peers of an
+    aioice that has no such function use the machine's addresses.
     """
-    found = aioice.ice.get_host_addresses
-    aioice.ice.get_host_addresses = _loopback
+    ice: Any = getattr(aioice, "ice", None)
+    found: Any = getattr(ice, "get_host_addresses", None)
+    if found is None:
+        yield
+        return
+    ice.get_host_addresses = _loopback
     try:
         yield
     finally:
-        aioice.ice.get_host_addresses = found
+        ice.get_host_addresses = found
 
 
 async def connect(caller: RTCPeerConnection, callee: RTCPeerConnection) -> None:

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, assert_never
 
-from aiortc import MediaStreamTrack, RTCPeerConnection, RTCSessionDescription
-from aiortc.mediastreams import MediaStreamError
+from aiortc import MediaStreamError, MediaStreamTrack, RTCPeerConnection, RTCSessionDescription
 
 from realtime.errors import ArgumentError
 from realtime.pipelines.clock import Clock, SystemClock

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc import MediaStreamError, MediaStreamTrack
 from av import AudioFrame, VideoFrame
 from numpy.typing import NDArray
 

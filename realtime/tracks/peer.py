@@ -11,8 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, cast
 
-from aiortc import RTCPeerConnection
-from aiortc.mediastreams import MediaStreamTrack
+from aiortc import MediaStreamTrack, RTCPeerConnection
 
 from realtime.errors import ArgumentError, UserError
 from realtime.tracks.aiortc_internals.certificates import accept_rsa

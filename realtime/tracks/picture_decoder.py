@@ -13,12 +13,11 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import av
-from aiortc.codecs.h264 import h264_depayload
-from aiortc.codecs.vpx import vp8_depayload
 from av.codec.context import Flags
 from av.error import FFmpegError
 
 from realtime.errors import ImageError, RealtimeError
+from realtime.tracks.aiortc_names import h264_depayload, vp8_depayload
 from realtime.tracks.encoded_video import EncodedFrame, carries_parameter_sets
 
 __all__ = ["CLOCK_HZ", "ChainedFrame", "DecodeError", "FrameChain", "PictureDecoder", "UndecodedFrame", "decode_alone"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from fractions import Fraction
 
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc import MediaStreamError, MediaStreamTrack
 from av import AudioFrame
 
 __all__ = ["PulledAudioTrack"]

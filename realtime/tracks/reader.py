@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from aiortc.mediastreams import MediaStreamError
+from aiortc import MediaStreamError
 
 from realtime.errors import ArgumentError, UserError
 

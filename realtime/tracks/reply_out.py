@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from aiortc import RTCPeerConnection
-from aiortc.mediastreams import MediaStreamTrack
-from aiortc.rtcrtpsender import RTCRtpSender
-from aiortc.sdp import SessionDescription
+from aiortc import MediaStreamTrack, RTCPeerConnection, RTCRtpSender
 
 from realtime.tracks.aiortc_internals import SenderPort, port_of, take_over_sender
 from realtime.tracks.reply import ReplyTrack
@@ -21,7 +18,7 @@ from realtime.tracks.sending import SendingTrack
 
 __all__ = ["send_reply", "take_back_reply", "watch_packets"]
 
-_OPUS = "audio/opus"
+_OPUS = "opus"
 
 
 def send_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack, *, direct: bool = True) -> None:
@@ -83,7 +80,15 @@ def _sends_opus(pc: RTCPeerConnection, sender: RTCRtpSender) -> bool:
         current: Any = description
         if current is None or current.type != "answer":
             continue
-        for media in SessionDescription.parse(current.sdp).media:
-            if media.rtp.muxId == mid and media.rtp.codecs:
-                return media.rtp.codecs[0].mimeType.lower() == _OPUS
+        return _first_codec(current.sdp, mid) == _OPUS
     return False
+
+
+def _first_codec(sdp: str, mid: str | None) -> str:
+    """The codec that stands first in a media section of a description, in lower case; empty: there is none."""
+    for section in sdp.split("\nm=")[1:]:
+        lines = section.splitlines()
+        if f"a=mid:{mid}" in lines:
+            maps = (line.partition(" ")[2] for line in lines if line.startswith("a=rtpmap:"))
+            return next(maps, "").partition("/")[0].lower()
+    return ""

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from aiortc.rtp import HeaderExtensions
+from realtime.tracks.aiortc_names import HeaderExtensions
 
 __all__ = ["RtpHeader"]
 

@@ -16,23 +16,23 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import av
-from aiortc.codecs import is_rtx
-from aiortc.rate import RemoteBitrateEstimator
-from aiortc.rtp import (
+
+from realtime.errors import UserError
+from realtime.media.voice import VOICE_CODECS
+from realtime.tracks.aiortc_internals import ReceiverPort, take_over
+from realtime.tracks.aiortc_names import (
     RTCP_PSFB_APP,
     RTCP_PSFB_PLI,
     RTCP_RTPFB_NACK,
+    RemoteBitrateEstimator,
     RtcpByePacket,
     RtcpPsfbPacket,
     RtcpRrPacket,
     RtcpRtpfbPacket,
     RtcpSrPacket,
+    is_rtx,
     pack_remb_fci,
 )
-
-from realtime.errors import UserError
-from realtime.media.voice import VOICE_CODECS
-from realtime.tracks.aiortc_internals import ReceiverPort, take_over
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
 from realtime.tracks.received_rate import ReceivedRate
@@ -75,13 +75,18 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     known = intake_of(track)
     if known is not None:
         return known
-    intake = TrackIntake(track.kind, run)
-    port = take_over(peer, track, lambda: intake)
+    made: list[TrackIntake] = []
+
+    def make_intake() -> TrackIntake:
+        made.append(TrackIntake(track.kind, run))
+        return made[0]
+
+    port = take_over(peer, track, make_intake)
     if port is None:
         return None
-    intake.open(port)
-    track.__dict__[_KEPT_AS] = intake
-    return intake
+    made[0].open(port)
+    track.__dict__[_KEPT_AS] = made[0]
+    return made[0]
 
 
 class _PayloadKind(NamedTuple):

@@ -11,10 +11,9 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from aiortc import clock
-from aiortc.rtcrtpreceiver import RTCRtpSynchronizationSource
-from aiortc.rtp import RtcpReceiverInfo, clamp_packets_lost
-from aiortc.stats import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats
+from aiortc import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats, RTCRtpSynchronizationSource
+
+from realtime.tracks.aiortc_names import RtcpReceiverInfo, clamp_packets_lost, current_datetime, datetime_from_ntp
 
 __all__ = ["MAX_STREAMS", "RtpStreams"]
 
@@ -137,7 +136,7 @@ class RtpStreams:
             transport_id: The transport's name in statistics.
         """
         common: dict[str, Any] = {
-            "timestamp": clock.current_datetime(),
+            "timestamp": current_datetime(),
             "kind": kind,
             "transportId": transport_id,
         }
@@ -160,7 +159,7 @@ class RtpStreams:
                 ssrc=source,
                 packetsSent=info.packet_count,
                 bytesSent=info.octet_count,
-                remoteTimestamp=clock.datetime_from_ntp(info.ntp_timestamp),
+                remoteTimestamp=datetime_from_ntp(info.ntp_timestamp),
                 **common,
             )
             for source, (info, _) in self._sender_reports.items()
@@ -169,7 +168,7 @@ class RtpStreams:
 
     def sources(self) -> list[Any]:
         """The streams of the last ten seconds, as RTCRtpSynchronizationSources."""
-        moment, now = monotonic(), clock.current_datetime()
+        moment, now = monotonic(), current_datetime()
         return [
             RTCRtpSynchronizationSource(source=source, timestamp=now - timedelta(seconds=moment - stream.seen_at))
             for source, stream in self._streams.items()

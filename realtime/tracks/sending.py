@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc import MediaStreamError, MediaStreamTrack
 from av import AudioFrame
 from av.packet import Packet
 

@@ -6,7 +6,7 @@ and 19.2). Driven by `sampled_decode`, once for a key frame. It decodes no pixel
 
 from __future__ import annotations
 
-from aiortc.codecs.vpx import vp8_depayload
+from realtime.tracks.aiortc_names import vp8_depayload
 
 __all__ = ["COARSEST", "FINE", "is_fine_key", "key_quantizer"]
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiortc import RTCIceCandidate
-from aiortc.sdp import candidate_from_sdp
 
 from realtime.web.errors import CallRefused
 from realtime.web.options import WebLimits
@@ -38,15 +37,33 @@ def read_candidate(given: Mapping[str, Any] | None) -> RTCIceCandidate | None:
     """An `RTCIceCandidateInit` as aiortc takes it; None: there are no more.
 
     Raises:
-        ValueError: It is none; the parser raises others too.
+        ValueError: It is none.
     """
     line = str((given or {}).get("candidate") or "")
     if given is None or not line:
         return None
-    candidate = candidate_from_sdp(line.removeprefix("a=").removeprefix("candidate:"))
+    candidate = _read(line.removeprefix("a=").removeprefix("candidate:"))
     mid, index = given.get("sdpMid"), given.get("sdpMLineIndex")
     candidate.sdpMid = str(mid) if mid is not None else None
     candidate.sdpMLineIndex = index if isinstance(index, int) else None
     if candidate.sdpMid is None and candidate.sdpMLineIndex is None:
         candidate.sdpMLineIndex = 0
     return candidate
+
+
+def _read(line: str) -> RTCIceCandidate:
+    """A candidate-attribute (RFC 8839, section 5.1) without its name."""
+    foundation, component, protocol, priority, address, port, _, kind, *more = line.split()
+    named = dict(zip(more[::2], more[1::2], strict=False))
+    return RTCIceCandidate(
+        component=int(component),
+        foundation=foundation,
+        ip=address,
+        port=int(port),
+        priority=int(priority),
+        protocol=protocol,
+        type=kind,
+        relatedAddress=named.get("raddr"),
+        relatedPort=int(named["rport"]) if "rport" in named else None,
+        tcpType=named.get("tcptype"),
+    )

@@ -3,7 +3,8 @@
 Owns: `take_over`, which puts a receiver of ours in the place of aiortc's for one transceiver, `take_over_sender`, which puts a
 loop of ours into a sender, and `unsupported` and `unsupported_sender`, which say why that cannot be done. Used at run time only where
 everything that is needed is there as expected: with any other aiortc the stock receiver and sender stay, and a test of this
-package fails. Touches, of aiortc 1.15 and 1.16:
+package fails. The names that are imported stand in `realtime.tracks.aiortc_names`; of their objects it touches, in aiortc 1.15
+and 1.16:
 
 - `receiver`: `RTCDtlsTransport._register_rtp_receiver`, `_unregister_rtp_receiver`, `_send_rtp`, `_stats_id`; what that
   transport calls of a receiver: `_handle_rtp_packet`, `_handle_rtcp_packet`, `_handle_disconnect`; `RTCRtpSender._ssrc`,

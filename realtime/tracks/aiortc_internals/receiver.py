@@ -14,13 +14,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol, cast
 
-from aiortc import RTCRtpReceiver
-from aiortc.rtcdtlstransport import RTCDtlsTransport
-from aiortc.rtcrtpreceiver import RemoteStreamTrack
-from aiortc.rtcrtpsender import RTCRtpSender
+from aiortc import RTCDtlsTransport, RTCRtpReceiver, RTCRtpSender
 
 from realtime.tracks.aiortc_internals.expected import difference
 from realtime.tracks.aiortc_internals.short_way import ShortWay, short_way
+from realtime.tracks.aiortc_names import RemoteBitrateEstimator, RemoteStreamTrack
 
 __all__ = ["PacketHandler", "ReceiverPort", "take_over", "unsupported"]
 
@@ -110,6 +108,7 @@ def unsupported() -> str:
             (RTCRtpReceiver, "_handle_disconnect", ["self"]),
             (RemoteStreamTrack, "recv", ["self"]),
             (RTCRtpSender, "send", ["self", "parameters"]),
+            (RemoteBitrateEstimator, "add", ["self", "arrival_time_ms", "abs_send_time", "payload_size", "ssrc"]),
         ]
     )
 

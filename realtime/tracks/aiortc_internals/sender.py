@@ -17,16 +17,21 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
 
-from aioice.ice import Connection, StunProtocol
-from aiortc import clock
-from aiortc.mediastreams import MediaStreamError
-from aiortc.rtcdtlstransport import RTCDtlsTransport, State
-from aiortc.rtcrtpsender import RTCRtpSender, random_sequence_number
-from aiortc.rtp import RTP_HISTORY_SIZE, HeaderExtensionsMap, RtpPacket
-from aiortc.utils import random32
+from aioice import Connection
+from aiortc import MediaStreamError, RTCDtlsTransport, RTCRtpSender
 
 from realtime.tracks.aiortc_internals.expected import difference
 from realtime.tracks.aiortc_internals.sealing import sealer
+from realtime.tracks.aiortc_names import (
+    RTP_HISTORY_SIZE,
+    HeaderExtensionsMap,
+    RtpPacket,
+    State,
+    StunProtocol,
+    current_ntp_time,
+    random32,
+    random_sequence_number,
+)
 from realtime.tracks.rtp_header import RtpHeader
 
 __all__ = ["PacketFeed", "SenderPort", "port_of", "take_over_sender", "unsupported_sender"]
@@ -315,7 +320,7 @@ class SenderPort:
 
 
 def _ntp_zero(now: float) -> int:
-    return clock.current_ntp_time() - int(now * _COUNTED)
+    return current_ntp_time() - int(now * _COUNTED)
 
 
 def port_of(sender: Any) -> SenderPort | None:

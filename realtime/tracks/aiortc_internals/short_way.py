@@ -19,11 +19,10 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import pylibsrtp
-from aioice.ice import StunProtocol
-from aiortc.rtp import unpack_header_extensions
 
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, TAKEN, read_ourselves
 from realtime.tracks.aiortc_internals.srtp import PLACE_BYTES, PacketPlace
+from realtime.tracks.aiortc_names import StunProtocol, unpack_header_extensions
 
 __all__ = ["PacketTaker", "ShortWay", "short_way"]
 
