@@ -98,18 +98,23 @@ class AudioIntake:
         self._clock_hz = 0
         self._source: int | None = None
         self._decoder: VoiceDecoder | None = None
+        self._decode: Callable[[bytes], bytes]
         self._converter: PcmConverter | None = None
         self._expected: int | None = None
         """The time stamp at which the next sound is due."""
         self._number = 0
         self._duration = 0
-        """Of the last packet, in ticks of its clock."""
+        """Of the last packet, in ticks of its clock …"""
+        self._sound_bytes = 0
+        """… and of its sound."""
         self._is_silent = False
         self._ahead = 0
         """Ticks of silence that were delivered and then not there; later silence is shorter by them."""
         self._allowance: float = _SLACK_SECONDS
-        """Silence that may be made, in seconds."""
-        self._played_at: float = timers.time()
+        """Silence that might be made when it was last counted, in seconds."""
+        self._counted_at: float = timers.time()
+        self._played_at = self._counted_at
+        """When the last packet was played."""
         self._gap_timer: Any = None
         self._silence_timer: Any = None
         self._silence_left = 0
@@ -119,7 +124,9 @@ class AudioIntake:
         self._silence_ms = 0.0
         self._skipped_ms = 0.0
 
-    def receive(self, codec: str, clock_hz: int, source: int, *, number: int, timestamp: int, payload: bytes) -> None:
+    def receive(  # noqa: PLR0917  (hot path: names cost)
+        self, codec: str, clock_hz: int, source: int, number: int, timestamp: int, payload: bytes, arrived_at: float, /
+    ) -> None:
         """Take a packet.
 
         Args:
@@ -129,15 +136,42 @@ class AudioIntake:
             number: Its sequence number.
             timestamp: When its sound begins, in ticks.
             payload: Its content; an empty one only fills its number.
+            arrived_at: When it came, in seconds of the timers' clock.
         """
         # hot path: every packet
+        order = self._order
+        if (
+            number == order.due
+            and timestamp == self._expected
+            and source == self._source
+            and codec == self._codec
+            and not self._is_silent
+            and len(payload) > _DTX_BYTES
+        ):  # sound that follows on sound: what `_play` comes to then
+            order.due = (number + 1) & 0xFFFF
+            self._number = number
+            self._played_at = arrived_at
+            self._packets += 1
+            try:
+                sound = self._decode(payload)
+            except Exception as error:
+                sound = self._stand_in(error)
+            if len(sound) != self._sound_bytes:
+                self._measure(sound)
+            self._expected = (timestamp + self._duration) & 0xFFFFFFFF
+            if self._converter is not None:
+                sound = self._converter.convert(sound)
+            if sound:
+                self._deliver(sound)
+        else:
+            self._put_in_order(codec, clock_hz, source, _Voice(number, timestamp, payload))
+
+    def _put_in_order(self, codec: str, clock_hz: int, source: int, packet: _Voice) -> None:
+        """Play a packet and what waited for it, if its turn has come; else let it wait."""
         if source != self._source or codec != self._codec:
             self._begin(codec, clock_hz, source)
-        if self._order.let_through(number):
-            self._play(number, timestamp, payload)
-            return
-        for packet in self._order.push(number, _Voice(number, timestamp, payload)):
-            self._play(*packet)
+        for due in self._order.push(packet.number, packet):
+            self._play(*due)
         if self._order.waits:
             if self._gap_timer is None:
                 self._gap_timer = self._timers.call_later(GAP_SECONDS, self._give_up)
@@ -167,10 +201,12 @@ class AudioIntake:
         """Another sender, or another codec: what is held of the one before is delivered."""
         self._end_stream()
         self._decoder = make_voice_decoder(codec, self._rate_hz)
+        self._decode = self._decoder.decode
         self._source, self._codec, self._clock_hz = source, codec, clock_hz
         rate = self._decoder.rate_hz
         self._converter = None if rate == self._rate_hz else PcmConverter(rate, self._rate_hz)
         self._duration = clock_hz // 50
+        self._sound_bytes = self._samples(self._duration) * 2
 
     def _end_stream(self) -> None:
         self._stop_silence()
@@ -199,7 +235,6 @@ class AudioIntake:
         if not payload:
             self._number = number
             return
-        assert self._decoder is not None
         self._stop_silence()
         self._let_time_pass()
         if self._expected is not None and timestamp != self._expected:
@@ -208,19 +243,29 @@ class AudioIntake:
         self._number = number
         self._packets += 1
         try:
-            sound = self._decoder.decode(payload)
+            sound = self._decode(payload)
         except Exception as error:
-            self._faults += 1
-            logger.debug("a %s packet could not be decoded: %s", self._codec, error)
-            sound = self._conceal(self._duration, None)
-        else:
-            self._duration = len(sound) // 2 * self._clock_hz // self._decoder.rate_hz
+            sound = self._stand_in(error)
+        if len(sound) != self._sound_bytes:
+            self._measure(sound)
         self._expected = (timestamp + self._duration) & 0xFFFFFFFF
         self._convert(sound)
         self._is_silent = self._codec == "opus" and len(payload) <= _DTX_BYTES
         if self._is_silent:
             self._silence_left = round(_SILENCE_LIMIT_SECONDS / _SILENCE_SECONDS)
             self._silence_timer = self._timers.call_later(2 * _SILENCE_SECONDS, self._add_silence)
+
+    def _stand_in(self, error: Exception) -> bytes:
+        """What is heard in the place of a packet that could not be decoded."""
+        self._faults += 1
+        logger.debug("a %s packet could not be decoded: %s", self._codec, error)
+        return self._conceal(self._duration, None)
+
+    def _measure(self, sound: bytes) -> None:
+        """Packets are as long as this one from now on."""
+        assert self._decoder is not None
+        self._sound_bytes = len(sound)
+        self._duration = len(sound) // 2 * self._clock_hz // self._decoder.rate_hz
 
     def _bridge(self, gap: int, lost: int, following: bytes) -> None:
         """Deliver what stands between the last packet and this one, which is `gap` ticks after where it was due."""
@@ -250,10 +295,10 @@ class AudioIntake:
         return made.ljust(samples * 2, b"\0")
 
     def _let_time_pass(self) -> None:
-        """Allow as much more silence as time has passed. What was not used of it is not kept for long."""
+        """Allow as much more silence as time has passed. What was not used of it by the last packet is not kept for long."""
         now = self._timers.time()
-        self._allowance = min(self._allowance, _SLACK_SECONDS) + now - self._played_at
-        self._played_at = now
+        self._allowance = min(self._allowance + now - self._counted_at, _SLACK_SECONDS + now - self._played_at)
+        self._counted_at = self._played_at = now
 
     def _give_silence(self, ticks: int) -> None:
         """Deliver silence, less what was delivered ahead, and not more than is allowed."""

@@ -28,9 +28,11 @@ class PacketOrder(Generic[T]):
         late: Packets that came after they had been given up.
         duplicates: Packets that came again.
         restarts: How often the sender began anew.
+        due: The number of the packet that is due, while nothing waits; None: something waits, or nothing came yet. Who has the
+            packet of this number need not push it: its turn is over when the next number stands here.
     """
 
-    __slots__ = ("_held", "_max_back", "_max_held", "_next", "_probe", "duplicates", "late", "restarts")
+    __slots__ = ("_held", "_max_back", "_max_held", "_next", "_probe", "due", "duplicates", "late", "restarts")
 
     def __init__(self, max_held: int, *, max_back: int = _MAX_BACK) -> None:
         """Begin a stream.
@@ -42,7 +44,9 @@ class PacketOrder(Generic[T]):
         self._max_held = max_held
         self._max_back = max_back
         self._held: dict[int, T] = {}
-        self._next: int | None = None
+        self._next = 0
+        """The number that those wait for that are held."""
+        self.due: int | None = None
         self._probe: int | None = None
         self.late = 0
         self.duplicates = 0
@@ -55,7 +59,7 @@ class PacketOrder(Generic[T]):
 
     def missing(self) -> list[int]:
         """The numbers of the gaps that are waited for, in order."""
-        if self._next is None or not self._held:
+        if not self._held:
             return []
         span = max((number - self._next) & _MASK for number in self._held)
         numbers = ((self._next + offset) & _MASK for offset in range(span))
@@ -67,9 +71,9 @@ class PacketOrder(Generic[T]):
         The short form of `push` for what comes in order. If not, nothing has changed.
         """
         # hot path: every packet
-        if number != self._next or self._held:
+        if number != self.due:
             return False
-        self._next = (number + 1) & _MASK
+        self.due = (number + 1) & _MASK
         return True
 
     def push(self, number: int, packet: T, *, is_again: bool = False) -> list[T]:
@@ -81,13 +85,12 @@ class PacketOrder(Generic[T]):
             is_again: It is known to be a retransmission: it never shows that the sender began anew.
         """
         # hot path: every packet
-        expected = self._next
-        if number == expected and not self._held:
-            self._next = (number + 1) & _MASK
+        expected = self.due
+        if number == expected or (expected is None and not self._held):
+            self.due = (number + 1) & _MASK
             return [packet]
         if expected is None:
-            self._next = (number + 1) & _MASK
-            return [packet]
+            expected = self._next
         ahead = (number - expected) & _MASK
         if ahead >= _HALF:
             is_late = is_again or 0x10000 - ahead <= self._max_back
@@ -98,6 +101,7 @@ class PacketOrder(Generic[T]):
             self.duplicates += 1
             return []
         self._held[number] = packet
+        self._next = expected
         given = self._take_ordered()
         while len(self._held) >= self._max_held:
             given += self.give_up()
@@ -105,7 +109,7 @@ class PacketOrder(Generic[T]):
 
     def give_up(self) -> list[T]:
         """Wait no longer for the first gap; gives what stood behind it."""
-        if not self._held or self._next is None:
+        if not self._held:
             return []
         expected = self._next
         self._next = min(self._held, key=lambda number: (number - expected) & _MASK)
@@ -116,18 +120,18 @@ class PacketOrder(Generic[T]):
         given: list[T] = []
         while self._held:
             given += self.give_up()
-        self._next = None
+        self.due = None
         self._probe = None
         return given
 
     def _take_ordered(self) -> list[T]:
         given: list[T] = []
         number = self._next
-        assert number is not None
         while number in self._held:
             given.append(self._held.pop(number))
             number = (number + 1) & _MASK
         self._next = number
+        self.due = None if self._held else number
         return given
 
     def _leave_out(self) -> list[T]:
@@ -142,5 +146,5 @@ class PacketOrder(Generic[T]):
             return []
         given = self.restart()
         self.restarts += 1
-        self._next = (number + 1) & _MASK
+        self.due = (number + 1) & _MASK
         return [*given, packet]

@@ -242,7 +242,7 @@ class TrackIntake:
                 name, source, number=number, timestamp=timestamp, payload=payload, marker=is_last, is_again=is_again
             )
         elif self._voice is not None:
-            self._voice.receive(name, kind.clock_hz, source, number=number, timestamp=timestamp, payload=payload)
+            self._voice.receive(name, kind.clock_hz, source, number, timestamp, payload, arrived_at)
 
     def receive_rtcp(self, packet: Any) -> None:
         """A report from the sender, or its farewell."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -84,9 +85,10 @@ class Line:
             self._codec,
             self._clock_hz,
             source,
-            number=number & 0xFFFF,
-            timestamp=timestamp & 0xFFFFFFFF,
-            payload=payload,
+            number & 0xFFFF,
+            timestamp & 0xFFFFFFFF,
+            payload,
+            self.clock.now,
         )
 
     @property
@@ -433,6 +435,74 @@ def test_the_telephones_codes(codec, law):
 def test_the_codec_may_change_in_mid_call():
     line = Line(PACKETS)
     line.send(*range(10))
-    line.intake.receive("pcmu", 8_000, 1, number=10, timestamp=80, payload=g711.encode(_voice(0.02, 8_000).tobytes()))
+    line.intake.receive("pcmu", 8_000, 1, 10, 80, g711.encode(_voice(0.02, 8_000).tobytes()), 0.0)
     line.intake.close()
     assert line.out_ms == pytest.approx(220, abs=0.1)
+
+
+class _Detour(AudioIntake):
+    """Puts what is in order in order, too."""
+
+    def receive(self, *packet: Any) -> None:
+        self._put_in_order(*packet[:3], audio_intake._Voice(*packet[3:6]))
+
+
+_CHANCES = (85, 3, 3, 2, 2, 1, 1, 2, 1)
+
+
+def _mishaps(codec: str, packets: list[bytes], clock_hz: int, seed: int) -> Iterator[tuple[float, tuple[Any, ...]]]:
+    """A call with everything that happens to packets, and how long after the one before each comes."""
+    chance = random.Random(seed)
+    number, timestamp, source = chance.randrange(1 << 16), chance.randrange(1 << 32), 1
+    held: tuple[Any, ...] | None = None
+    for index in range(600):
+        payload, gap = packets[index % len(packets)], 0.02
+        match chance.choices(["fine", "lost", "late", "twice", "dtx", "empty", "damaged", "pause", "new"], _CHANCES)[0]:
+            case "lost":
+                number += 1
+                timestamp += clock_hz // 50
+            case "late" if held is None:
+                held = (codec, clock_hz, source, number & 0xFFFF, timestamp & 0xFFFFFFFF, payload)
+                number += 1
+                timestamp += clock_hz // 50
+                continue
+            case "twice":
+                yield 0.0, (codec, clock_hz, source, number & 0xFFFF, timestamp & 0xFFFFFFFF, payload)
+            case "dtx":
+                payload, gap = DTX, chance.choice([0.02, 0.4, 3.0])
+            case "empty":
+                payload = b""
+            case "damaged":
+                payload = b"\xff" * 40
+            case "pause":
+                gap = chance.choice([0.0, 0.3, 2.0])
+                timestamp += chance.choice([-1, 1, 2, 70]) * clock_hz // 50
+            case "new":
+                source, number, timestamp = source + 1, chance.randrange(1 << 16), chance.randrange(1 << 32)
+            case _:
+                pass
+        yield gap, (codec, clock_hz, source, number & 0xFFFF, timestamp & 0xFFFFFFFF, payload)
+        number += 1
+        timestamp += clock_hz // 50
+        if held is not None and chance.random() < 0.5:
+            yield 0.0, held
+            held = None
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("codec", "rate"), [("opus", RATE), ("opus", 44_100), ("pcmu", RATE)])
+def test_the_short_way_of_what_is_in_order_changes_nothing(codec, rate, seed):
+    packets, clock_hz = {
+        "opus": (PACKETS, 48_000),
+        "pcmu": ([g711.encode(piece.tobytes()) for piece in np.split(_voice(1.0, 8_000), 50)], 8_000),
+    }[codec]
+    clock = Clock()
+    pieces: tuple[list[bytes], list[bytes]] = [], []
+    short, detour = AudioIntake(rate, pieces[0].append, clock), _Detour(rate, pieces[1].append, clock)
+    for gap, packet in _mishaps(codec, packets, clock_hz, seed):
+        clock.run(gap)
+        short.receive(*packet, clock.now)
+        detour.receive(*packet, clock.now)
+        assert pieces[0] == pieces[1]
+        assert short.statistics() == detour.statistics()
+    assert short.statistics().packets > 400
