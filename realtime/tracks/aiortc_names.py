@@ -38,7 +38,6 @@ __all__ = [
     "random32",
     "random_sequence_number",
     "unpack_header_extensions",
-    "vp8_depayload",
 ]
 
 missing = ""
@@ -49,7 +48,6 @@ try:
     from aiortc.clock import current_datetime, current_ntp_time, datetime_from_ntp
     from aiortc.codecs import is_rtx
     from aiortc.codecs.h264 import h264_depayload
-    from aiortc.codecs.vpx import vp8_depayload
     from aiortc.rate import RemoteBitrateEstimator
     from aiortc.rtcdtlstransport import State
     from aiortc.rtcrtpreceiver import RemoteStreamTrack

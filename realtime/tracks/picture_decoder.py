@@ -17,8 +17,9 @@ from av.codec.context import Flags
 from av.error import FFmpegError
 
 from realtime.errors import ImageError, RealtimeError
-from realtime.tracks.aiortc_names import h264_depayload, vp8_depayload
+from realtime.tracks.aiortc_names import h264_depayload
 from realtime.tracks.encoded_video import EncodedFrame, carries_parameter_sets
+from realtime.tracks.vp8_header import frame_of, is_faintly_filtered
 
 __all__ = ["CLOCK_HZ", "ChainedFrame", "DecodeError", "FrameChain", "PictureDecoder", "UndecodedFrame", "decode_alone"]
 
@@ -27,7 +28,6 @@ CLOCK_HZ = 90_000
 _TIME_BASE = Fraction(1, CLOCK_HZ)
 _LIBRARY_NAMES = {"vp8": "vp8", "h264": "h264"}
 """FFmpeg's own VP8 decoder costs a fifth less than libvpx where every frame is decoded, and gives the same picture, bit by bit."""
-_DEPAYLOAD = {"vp8": vp8_depayload, "h264": h264_depayload}
 
 MAX_PIXELS = 8_192 * 4_320
 """A larger picture is not decoded: a few bytes of header can ask for any size, and whoever waits for the thread would wait for it."""
@@ -75,13 +75,18 @@ class PictureDecoder:
 
     __slots__ = ("_context", "codec")
 
-    def __init__(self, codec: str) -> None:
-        """Make a decoder of `realtime.tracks.encoded_video.VIDEO_CODECS`, on the calling thread only."""
+    def __init__(self, codec: str, *, filters_keys: bool = True) -> None:
+        """Make a decoder that works on the calling thread only.
+
+        Args:
+            codec: One of `realtime.tracks.encoded_video.VIDEO_CODECS`.
+            filters_keys: Whether VP8's key frames pass the loop filter. Only one that no other is decoded from can do without.
+        """
         self.codec = codec
         context: Any = av.CodecContext.create(_LIBRARY_NAMES[codec], "r")
         context.thread_count = 1
         context.flags |= Flags.low_delay
-        context.options = {"max_pixels": str(MAX_PIXELS)}
+        context.options = {"max_pixels": str(MAX_PIXELS), **({} if filters_keys else {"skip_loop_filter": "all"})}
         self._context = context
 
     def decode(self, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
@@ -95,11 +100,11 @@ class PictureDecoder:
         Raises:
             DecodeError: One of them is damaged.
         """
-        unpack = _DEPAYLOAD[self.codec]
+        unpack = frame_of if self.codec == "vp8" else _h264_frame_of
         pictures: list[av.VideoFrame] = []
         try:
             for chained in frames:
-                packet: Any = av.Packet(b"".join([unpack(part) for part in chained.frame.payloads]))
+                packet: Any = av.Packet(unpack(chained.frame.payloads))
                 packet.pts = chained.pts
                 packet.time_base = _TIME_BASE
                 made = self._context.decode(packet)
@@ -118,10 +123,17 @@ def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: boo
     One that had seen another call's frames would show them: what a damaged frame leaves out stays as the memory was, and what a
     stream does not say of itself (colors) as the one before said it. Making a decoder takes a hundredth of the time of a picture.
 
+    A key frame without others is spared a loop filter that hardly changes it.
+
     Raises:
         DecodeError: One of them is damaged.
     """
-    return PictureDecoder(codec).decode(frames, only_newest=only_newest)
+    filters = len(frames) != 1 or not is_faintly_filtered(codec, frames[0].frame.payloads)
+    return PictureDecoder(codec, filters_keys=filters).decode(frames, only_newest=only_newest)
+
+
+def _h264_frame_of(payloads: Sequence[bytes]) -> bytes:
+    return b"".join([h264_depayload(payload) for payload in payloads])
 
 
 class UndecodedFrame:

@@ -24,6 +24,7 @@ from realtime.tracks.picture_decoder import (
     UndecodedFrame,
     decode_alone,
 )
+from realtime.tracks.vp8_header import is_faintly_filtered
 
 CODECS = ["vp8", "h264"]
 STEP = 3_000
@@ -204,6 +205,51 @@ def test_a_stream_that_says_nothing_of_its_colors_has_none_of_another():
     assert decode_alone("h264", marked)[0].colorspace != silent.colorspace
     [again] = decode_alone("h264", chain("h264", 13, frames=1).frames)
     assert (again.colorspace, again.color_range, again.format.name) == colors
+
+
+def camera_key(*, noise: float, quantizer: int, size: tuple[int, int] = (320, 240)) -> tuple[ChainedFrame, Any]:
+    """A key frame of waves with sensor noise, of a quantizer on libvpx's scale; and the luma that it is of."""
+    width, height = size
+    encoder: Any = av.CodecContext.create("libvpx", "w")
+    encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = width, height, "yuv420p", Fraction(1, 30)
+    encoder.qmin = encoder.qmax = quantizer
+    encoder.bit_rate, encoder.options = 5_000_000, {"deadline": "realtime", "cpu-used": "-8", "lag-in-frames": "0"}
+    down, across = np.mgrid[0:height, 0:width]
+    waves = 128 + 60 * np.sin(across / 37) * np.cos(down / 51)
+    luma = np.clip(waves + np.random.default_rng(3).normal(0, noise, waves.shape), 16, 235).astype(np.uint8)
+    chroma = np.full((height // 2, width), 128, np.uint8)
+    made = av.VideoFrame.from_ndarray(np.vstack([luma, chroma]), format="yuv420p")
+    [packet] = encoder.encode(made)
+    content = bytes(packet)
+    payloads = [
+        b"\x10" + content[:1_000],
+        *(b"\0" + content[at : at + 1_000] for at in range(1_000, len(content), 1_000)),
+    ]
+    return ChainedFrame(EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=True), 0, 0.0), luma
+
+
+def psnr(frame: av.VideoFrame, luma: Any) -> float:
+    rows = frame.to_ndarray()[: frame.height].astype(float)
+    return float(10 * np.log10(255**2 / np.mean((rows - luma) ** 2)))
+
+
+@pytest.mark.parametrize("quantizer", [4, 8])
+@pytest.mark.parametrize("noise", [2, 4])
+def test_a_key_frame_that_is_shown_alone_is_as_good_without_a_faint_loop_filter(noise, quantizer):
+    key, luma = camera_key(noise=noise, quantizer=quantizer)
+    assert is_faintly_filtered("vp8", key.frame.payloads)
+    [plain] = decode_alone("vp8", [key])
+    [filtered] = PictureDecoder("vp8").decode([key])
+    assert psnr(plain, luma) > psnr(filtered, luma) - 0.1
+
+
+def test_a_key_frame_is_filtered_where_that_is_seen_and_where_another_is_decoded_from_it():
+    smooth, _ = camera_key(noise=0, quantizer=7)
+    assert planes(decode_alone("vp8", [smooth])[-1]) == alone(FrameChain("vp8", [smooth]))
+    noisy, _ = camera_key(noise=4, quantizer=8)
+    assert planes(decode_alone("vp8", [noisy])[-1]) != alone(FrameChain("vp8", [noisy]))
+    both = [noisy, noisy._replace(pts=STEP)]
+    assert planes(decode_alone("vp8", both)[0]) == alone(FrameChain("vp8", [noisy]))
 
 
 @pytest.mark.parametrize("codec", CODECS)

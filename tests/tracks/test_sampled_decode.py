@@ -201,6 +201,12 @@ def _luma(frame: Any) -> bytes:
     return rows[: frame.height, : frame.width].tobytes()
 
 
+@pytest.fixture(autouse=True)
+def filtered(monkeypatch):
+    """Every picture is filtered as its encoder meant it, so that it can be compared bit by bit (`test_picture_decoder` has the others)."""
+    monkeypatch.setattr(vp8_header, "FAINT", -1)
+
+
 @pytest.fixture
 def decoded(monkeypatch):
     """How many frames each job decoded."""
