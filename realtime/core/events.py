@@ -237,6 +237,8 @@ class TurnCompleted:
 class ToolCalled:
     """The model called a tool."""
 
+    message_id: str
+    """The message that the call stands in; it never comes again, as a provider's call id may."""
     call_id: str
     """The call."""
     name: str
@@ -249,6 +251,8 @@ class ToolCalled:
 class ToolFinished:
     """A tool call was answered."""
 
+    message_id: str
+    """The message of the result."""
     call_id: str
     """The call."""
     name: str

@@ -156,7 +156,9 @@ class ToolRounds:
         self._open[event.call_id] = call
         place.awaits_result = True
         self._due[event.response_id] = None
-        self._effects.emit(ToolCalled(call_id=event.call_id, name=event.name, arguments=event.arguments))
+        self._effects.emit(
+            ToolCalled(message_id=event.item_id, call_id=event.call_id, name=event.name, arguments=event.arguments)
+        )
         if self.is_spent:
             self.output(
                 event.call_id,
@@ -251,6 +253,7 @@ class ToolRounds:
         self._keeping.add_pictures(place)
         self._effects.emit(
             ToolFinished(
+                message_id=message.message_id,
                 call_id=call_id,
                 name=call.name,
                 output=output,

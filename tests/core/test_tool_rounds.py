@@ -59,6 +59,19 @@ def test_result_that_comes_after_later_messages_is_put_beside_its_call(make_rig)
     assert rig.names() == ["u:go", "call:c1", "result:c1", "u:are you there?", "a:Yes."]
 
 
+def test_events_of_a_call_name_the_messages_of_the_call_and_of_its_result(make_rig):
+    """A provider may give a call's id again long after; messages are told apart for ever (V3)."""
+    rig = asked(make_rig, ("c1", "weather"), ("c2", "weather"))
+    rig.answer_tool("c2", "sun")
+    rig.answer_tool("c1", "fog")
+    called = {event.message_id: event.call_id for event in rig.events if isinstance(event, seen.ToolCalled)}
+    finished = {event.message_id: event.call_id for event in rig.events if isinstance(event, seen.ToolFinished)}
+    messages = rig.machine.messages()
+    assert called == {each.message_id: each.tool_calls[0].call_id for each in messages if each.tool_calls}
+    assert finished == {each.message_id: each.tool_call_id for each in messages if each.tool_call_id}
+    assert len(called) == len(finished) == 2
+
+
 def test_finished_call_survives_a_barge_in_and_its_result_reaches_the_provider(make_rig):
     """B03: committed before any interruption is looked at; the tool is not run again."""
     rig = make_rig(tools=(WEATHER,))

@@ -17,7 +17,6 @@ export class Conversation {
   #open = new Set(); // replies that sound, or are about to: whoever speaks meanwhile, they can be stopped
   #seen = new Map(); // source → {at, reason}
   #notes = 0;
-  #rounds = new Rounds();
 
   constructor({ at, call, captions, inspector, notices }) {
     this.#at = at;
@@ -38,7 +37,6 @@ export class Conversation {
     this.#way = "";
     this.#seen.clear();
     this.#open.clear();
-    this.#rounds = new Rounds();
     this.#offerStop();
     this.floor("");
   }
@@ -147,13 +145,11 @@ export class Conversation {
         this.#showSeen();
         break;
       case "ToolCalled":
-        this.#rounds.called(event.call_id);
         this.#called(event);
         break;
       case "ToolFinished":
         this.#notices.clear(`approval ${event.call_id}`);
         this.#finished(event);
-        this.#rounds.finished(event.call_id);
         break;
       case "ApprovalRequested":
         this.#approval(event);
@@ -208,14 +204,12 @@ export class Conversation {
     const said = messages.filter(({ role, summary }) => ["user", "assistant", "tool"].includes(role) && !summary);
     const known = said.findLastIndex(({ id }) => this.#captions.has(id));
     let after = null;
-    this.#rounds = new Rounds();
     said.forEach((message, index) => {
       const place = { after, quiet: index <= known || known < 0 }; // only what is news is read out
       const { id, role, text = "", pending } = message;
       if (role === "tool") {
-        const { tool_call_id: call_id = "", tool_name: name = "", is_error = false } = message;
-        after = this.#finished({ call_id, name, is_error, output: text }, place);
-        this.#rounds.finished(call_id);
+        const { tool_name: name = "", is_error = false } = message;
+        after = this.#finished({ message_id: id, name, is_error, output: text }, place);
         return;
       }
       if (!pending) this.#message(message, place);
@@ -223,8 +217,7 @@ export class Conversation {
       else if (text) this.#captions.update(id, { role, text, heard: this.#captions.get(id)?.heard ?? 0 }, place);
       if (this.#captions.has(id)) after = id;
       for (const call of message.tool_calls ?? []) {
-        this.#rounds.called(call.call_id);
-        after = this.#called(call, { after, quiet: true });
+        after = this.#called({ message_id: id, ...call }, { after, quiet: true });
       }
     });
     const ids = new Set(said.map(({ id }) => id));
@@ -266,15 +259,15 @@ export class Conversation {
   }
 
   /** A tool was called: one line, whether it is told now or caught up with. */
-  #called({ call_id: call, name, arguments: given }, place) {
-    const id = `call ${this.#rounds.key(call)}`;
+  #called({ message_id: message, call_id: call, name, arguments: given }, place) {
+    const id = `call ${message} ${call}`; // a message may have several; a provider may use a call's id again
     this.#captions.update(id, { role: "note", text: `${name}(${given ?? ""})`, final: true }, place);
     return id;
   }
 
   /** A tool has answered. */
-  #finished({ call_id: call, name, is_error: failed, output }, place) {
-    const id = `result ${this.#rounds.key(call)}`;
+  #finished({ message_id: message, name, is_error: failed, output }, place) {
+    const id = `result ${message}`;
     this.#captions.update(id, { role: "note", text: `${name} ${failed ? "failed" : "gave"}: ${output ?? ""}`, final: true }, place);
     return id;
   }
@@ -313,26 +306,5 @@ export class Conversation {
       if (place.textContent !== words) place.textContent = words;
       place.title = seen ? `Shown to the model ${when}: ${keepWords(seen.reason)}` : "";
     }
-  }
-}
-
-/** Tells calls apart whose provider gives an id again after it was answered. */
-class Rounds {
-  #rounds = new Map(); // call id → {number, over}
-
-  called(id) {
-    const round = this.#rounds.get(id);
-    if (!round) this.#rounds.set(id, { number: 1, over: false });
-    else if (round.over) this.#rounds.set(id, { number: round.number + 1, over: false });
-  }
-
-  finished(id) {
-    const round = this.#rounds.get(id);
-    if (round) round.over = true;
-  }
-
-  key(id) {
-    const number = this.#rounds.get(id)?.number ?? 1;
-    return number > 1 ? `${id} ${number}` : id;
   }
 }

@@ -176,7 +176,7 @@ def test_tools_that_ran_while_the_page_was_away_are_told_as_if_it_had_been_there
     ]
     visitor.begin()
     wire.event("MessageCommitted", message=history[0])
-    wire.event("ToolCalled", call_id="c1", name="weather", arguments="Rome")
+    wire.event("ToolCalled", message_id="m2", call_id="c1", name="weather", arguments="Rome")
     wire.change = lambda message: message | {"messages": history} if message["type"] == "history" else message
     wire.cut()
     for _ in range(2):
@@ -184,8 +184,22 @@ def test_tools_that_ran_while_the_page_was_away_are_told_as_if_it_had_been_there
         visitor.connected()
         page.reload()
     visitor.connected()
-    wire.event("ToolCalled", call_id="c1", name="weather", arguments="Nice")
-    expect(page.locator(".line .said")).to_have_text([*told, "weather(Nice)"])
+    wire.event("ToolCalled", message_id="m9", call_id="c1", name="weather", arguments="Nice")
+    told.append("weather(Nice)")
+    expect(page.locator(".line .said")).to_have_text(told)
+    history[:] = [
+        said("m6", "assistant", "Sunny in Rome."),
+        *history[6:],
+        calling("m9", "c1", "Nice"),
+        result("m10", "c1", "Hail"),
+    ]
+    told.append("weather gave: Hail")
+    wire.cut()  # a history that is cut: the first calls are no longer in it
+    for _ in range(2):
+        expect(page.locator(".line .said")).to_have_text(told)
+        visitor.connected()
+        page.reload()
+    visitor.connected()
 
 
 # -- a reply that sounds, a key that is held ----------------------------------------------------------------------------
