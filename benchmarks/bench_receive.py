@@ -30,7 +30,7 @@ from aiortc import MediaStreamTrack, RTCPeerConnection, RTCRtpSender, RTCSession
 from aiortc.mediastreams import MediaStreamError
 from PIL import Image
 
-from realtime.core.sampling import FrameFacts, FrameSampler, FrameVerdict
+from realtime.core.sampling import FrameFacts, FrameSampler, FrameVerdict, Lull
 from realtime.core.settings import FrameSampling
 from realtime.media.image import DEFAULT_REALTIME_ENCODE_OPTIONS
 from realtime.pipelines.direct import JobRunner
@@ -342,6 +342,9 @@ class _Looking:
 
     def may_hold(self, pts_ms: int) -> bool:
         return self._sampler.looks_at("camera", pts_ms=pts_ms, captured_at=self.now())
+
+    def lull(self) -> Lull | None:
+        return self._sampler.lull("camera")
 
     def develop(self, frame: Any) -> Any:
         return self._video.develop("camera", frame)

@@ -28,7 +28,7 @@ from realtime.core.floor import Floor
 from realtime.core.parts import Parts
 from realtime.core.reconnection import Reconnection
 from realtime.core.responding import Responding
-from realtime.core.sampling import FrameFacts, FrameVerdict
+from realtime.core.sampling import FrameFacts, FrameVerdict, Lull
 from realtime.core.settings import SessionSettings
 from realtime.core.showing import Showing
 from realtime.errors import LinkLost, RealtimeError, UsageLimitExceeded
@@ -201,6 +201,15 @@ class SessionMachine(MachineActs):
         if self._is_closed or not self._parts.capabilities.supports_image_input:
             return False
         return self._parts.sampler.holds(source, captured_at=captured_at)
+
+    def frame_lull(self, source: str) -> Lull | None:
+        """For how long no frame of a source would be shown or held, as far as is known (a question: it changes nothing).
+
+        None: the next one may be. See `FrameSampler.lull`.
+        """
+        if self._is_closed or not self._parts.capabilities.supports_image_input:
+            return None
+        return self._parts.sampler.lull(source)
 
     def receive_frame(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame
         """A frame of a camera or a screen: what should become of it."""

@@ -7,6 +7,7 @@ user's speech. Never sees a pixel: a frame is its facts and a 32×32 luma thumbn
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from dataclasses import dataclass
 from operator import sub
@@ -15,12 +16,14 @@ from typing import Literal
 from realtime.core.events import KeepReason, SkipReason
 from realtime.core.settings import FrameSampling
 
-__all__ = ["FrameFacts", "FrameSampler", "FrameVerdict", "thumb_difference"]
+__all__ = ["FrameFacts", "FrameSampler", "FrameVerdict", "Lull", "thumb_difference"]
 
 _TOLERANCE_MS = 20
 """By so much a frame may come early and still be on time: less than half a frame at 25 a second."""
 _MIN_HOLD_SECONDS = 0.25
 """Held frames of one source are at least this far apart."""
+_ROUNDING_SECONDS = 1e-6
+"""A lull ends earlier by so much: a sum is not rounded as the difference is that decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,24 @@ class FrameVerdict:
     """Why it was dropped."""
     released: tuple[int, ...] = ()
     """Held frames of the same source that are no longer wanted."""
+
+
+class Lull:
+    """A while in which no frame of one source is due or held: whoever has it need not ask about each.
+
+    Attributes:
+        is_over: Something has changed: ask anew.
+        until_ms: The media time from which on a frame may be due.
+        until: The time of the session's clock from which on one may be held.
+    """
+
+    __slots__ = ("is_over", "until", "until_ms")
+
+    def __init__(self, until_ms: float, until: float) -> None:
+        """Begin one."""
+        self.is_over = False
+        self.until_ms = until_ms
+        self.until = until
 
 
 def thumb_difference(one: bytes, other: bytes) -> float:
@@ -119,6 +140,8 @@ class FrameSampler:
         """Of the present schedule; None: there is none."""
         self._wanted: set[str] = set()
         self._wanted_from_any = 0
+        self._lulls: dict[str, Lull] = {}
+        """Those that were told of and are not over."""
         self.kept: Counter[str] = Counter()
         """Frames kept, by reason."""
         self.skipped: Counter[str] = Counter()
@@ -164,8 +187,47 @@ class FrameSampler:
         source = self._sources.get(name)
         return source is None or self._holds(source, captured_at)
 
+    def lull(self, name: str) -> Lull | None:
+        """For how long no frame is due or held, as far as is known now; None: the next one may be.
+
+        That is for frames no older than those that were received: an older one is always due.
+
+        Args:
+            name: Their source.
+        """
+        known = self._lulls.get(name)
+        if known is not None:
+            return known
+        if name in self._wanted or self._wanted_from_any:
+            return None
+        period_ms = self._period_ms
+        source = self._sources.get(name)
+        until_ms = until = math.inf
+        if period_ms is not None:
+            if source is None or source.kept_pts_ms is None:
+                return None
+            until_ms = self._due_ms(source, period_ms) - _TOLERANCE_MS
+        if self._speaking and self._sampling.end_of_turn:
+            if source is None or not source.held:
+                return None
+            until = source.held[-1].captured_at + self._hold_seconds - _ROUNDING_SECONDS
+        lull = self._lulls[name] = Lull(until_ms, until)
+        return lull
+
+    def _end_lull(self, name: str) -> None:
+        """What was said of a source's next frames may hold no longer."""
+        lull = self._lulls.pop(name, None)
+        if lull is not None:
+            lull.is_over = True
+
+    def _end_lulls(self) -> None:
+        for name in list(self._lulls):
+            self._end_lull(name)
+
     def receive(self, facts: FrameFacts, *, now: float) -> FrameVerdict:  # hot path: every frame of every source
         """Judge a frame."""
+        if self._lulls:
+            self._end_lull(facts.source)
         source = self._sources.get(facts.source)
         if source is None:
             source = self._sources[facts.source] = _Source()
@@ -243,6 +305,7 @@ class FrameSampler:
 
     def speech_began(self) -> None:
         """The user speaks: the faster schedule holds from now on."""
+        self._end_lulls()
         self._speaking = True
         self._period_ms = _period_ms(self._sampling.fps_speaking)
 
@@ -256,6 +319,7 @@ class FrameSampler:
             Every held frame and whether it is kept: of each source at most one, the newest from within the speech, if
             it is newer than what was kept already.
         """
+        self._end_lulls()
         self._speaking = False
         self._period_ms = _period_ms(self._sampling.fps_idle)
         decided: list[tuple[FrameFacts, bool]] = []
@@ -289,6 +353,7 @@ class FrameSampler:
 
     def take_back(self, facts: FrameFacts, reason: KeepReason) -> None:
         """A kept frame that had not been looked at shows nothing new, and is not shown: it was never kept."""
+        self._end_lull(facts.source)
         self.kept -= Counter({reason: 1})
         self.skipped["unchanged"] += 1
         source = self._sources.get(facts.source)
@@ -301,6 +366,7 @@ class FrameSampler:
 
     def look(self, source: str | None) -> None:
         """The next frame (of `source`, or of any) is wanted, whatever the schedule."""
+        self._end_lulls()
         if source is None:
             self._wanted_from_any += 1
         else:
@@ -312,6 +378,7 @@ class FrameSampler:
         Returns:
             Its held frames, to be let go.
         """
+        self._end_lull(source)
         self._wanted.discard(source)
         gone = self._sources.pop(source, None)
         return tuple(held.frame_id for held in gone.held) if gone else ()
@@ -328,11 +395,13 @@ class FrameSampler:
         holding = [source for source in self._sources.values() if source.held]
         if not holding:
             return None
+        self._end_lulls()
         self.skipped["image_limit"] += 1
         return min(holding, key=lambda source: source.held[0].captured_at).held.popleft()
 
     def let_go(self, facts: FrameFacts) -> None:
         """For the memory cap: the frame that was held just now is not."""
+        self._end_lull(facts.source)
         self._sources[facts.source].held.remove(facts)
         self.skipped["image_limit"] += 1
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+from realtime.core.sampling import Lull
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.worker import WorkerPool, encode_pool
 
@@ -99,3 +100,7 @@ class Viewer:
         """Whether the sampler would hold a frame of this media time, which is not due, for the end of the user's turn."""
         del pts_ms
         return self._machine.would_hold_frame(self._source, captured_at=self.now())
+
+    def lull(self) -> Lull | None:
+        """For how long the sampler would neither show nor hold a frame, as far as is known."""
+        return self._machine.frame_lull(self._source)

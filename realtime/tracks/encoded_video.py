@@ -7,7 +7,6 @@ packet; pure, no clock of its own. It holds one unfinished frame and what stands
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from realtime.tracks.packet_order import PacketOrder
@@ -35,8 +34,7 @@ class _Packet(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedFrame:
+class EncodedFrame(NamedTuple):
     """One frame as it came."""
 
     timestamp: int
@@ -154,14 +152,34 @@ class FrameAssembler:
         The short form of `push` for most packets of a picture. If not, nothing has changed.
         """
         # hot path: every packet
-        if not (timestamp == self._timestamp and self._is_whole and payload and self._bytes < MAX_FRAME_BYTES):
-            return False
-        if not self._order.let_through(number):
+        if timestamp != self._timestamp:
+            begins = self._timestamp is None and self._follows
+            if not (begins and payload and self._order.let_through(number)):
+                return False
+            self._timestamp = timestamp
+            self._is_whole = True
+        elif not (self._is_whole and payload and self._bytes < MAX_FRAME_BYTES and self._order.let_through(number)):
             return False
         self._last_number = number
         self._parts.append(payload)
         self._bytes += len(payload)
         return True
+
+    def ends(self, number: int, timestamp: int, payload: bytes) -> EncodedFrame | None:
+        """The frame that ends with a packet which is the one that is due, if it is whole and builds on those before it.
+
+        The short form of `push` for the last packet of most frames. If None, nothing has changed.
+        """
+        # hot path: nearly every frame
+        is_its = self._is_whole if timestamp == self._timestamp else self._timestamp is None and self._follows
+        if not is_its or self._is_broken or not payload or self._bytes + len(payload) > MAX_FRAME_BYTES:
+            return None
+        parts = (*self._parts, payload)
+        if self._is_key(parts) or not self._order.let_through(number):
+            return None
+        self._last_number = number
+        self._clear()
+        return EncodedFrame(timestamp, parts, False)
 
     def push(
         self, number: int, timestamp: int, payload: bytes, *, marker: bool, is_again: bool = False
@@ -219,12 +237,22 @@ class FrameAssembler:
 
     def _finish(self, frames: list[EncodedFrame]) -> None:
         assert self._timestamp is not None
-        heads = self._parts[:1] if self._codec == "vp8" else self._parts
-        is_key = any(begins_key_frame(self._codec, part) for part in heads)
+        is_key = self._is_key(self._parts)
         if is_key:
             self._is_broken = False
         parts = () if self._is_broken else tuple(self._parts)
-        frames.append(EncodedFrame(timestamp=self._timestamp, payloads=parts, is_key=is_key and bool(parts)))
+        frames.append(EncodedFrame(self._timestamp, parts, is_key and bool(parts)))
+        self._clear()
+
+    def _is_key(self, parts: Sequence[bytes]) -> bool:
+        """Whether a frame of these payloads needs no other: VP8 says so in the first, H.264 in any."""
+        codec = self._codec
+        if codec == "vp8":
+            return bool(parts) and begins_key_frame(codec, parts[0])
+        return any(begins_key_frame(codec, part) for part in parts)
+
+    def _clear(self) -> None:
+        """The frame at hand is none any more."""
         self._parts.clear()
         self._bytes = 0
         self._timestamp = None

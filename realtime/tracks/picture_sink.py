@@ -1,7 +1,7 @@
 """What stands on both sides of a video stream that we receive: who looks at its pictures, and its sender.
 
-Owns: the protocols `PictureSink` and `Feedback`. Driven by `sampled_decode`; a session's sampler, or whoever reads the track itself, is a
-sink. It holds nothing.
+Owns: the protocols `PictureSink`, with `Lull`, and `Feedback`. Driven by `sampled_decode`; a session's sampler, or whoever reads
+the track itself, is a sink. It holds nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Feedback", "PictureSink"]
+__all__ = ["Feedback", "Lull", "PictureSink"]
+
+
+class Lull(Protocol):
+    """A while in which nobody wants a picture."""
+
+    @property
+    def is_over(self) -> bool:
+        """Something has changed: it tells nothing any more."""
+        ...
+
+    @property
+    def until_ms(self) -> float:
+        """The media time from which on a picture may be due."""
+        ...
+
+    @property
+    def until(self) -> float:
+        """The time of the session's clock from which on one may be held."""
+        ...
 
 
 class PictureSink(Protocol):
@@ -25,6 +44,10 @@ class PictureSink(Protocol):
 
     def may_hold(self, pts_ms: int) -> bool:
         """Whether a picture of this media time, which is not due, may be held undecoded for later."""
+        ...
+
+    def lull(self) -> Lull | None:
+        """For how long nothing newer than what `is_due` was asked about is due or may be held; None: the next one may be."""
         ...
 
     def develop(self, frame: Any, /) -> Any:

@@ -383,6 +383,9 @@ class _Reader:
         del pts_ms
         return False
 
+    def lull(self) -> None:
+        return None
+
     def develop(self, frame: Any) -> Any:
         return frame
 

@@ -1,9 +1,10 @@
 """Decodes only the pictures that somebody will look at.
 
 Owns: `VideoIntake`, the policy of one remote camera or screen. Driven by the receiver, packet by packet, and by whoever looks
-(`PictureSink`): it is asked before anything is decoded. Encoded frames are kept from the last key frame on. A picture that is
-wanted is decoded from there while that is cheap; else the sender is asked for a key frame, and that and the next one or two
-are decoded, since a key frame on its own is a poor picture at a fixed bit rate, unless it says that it is a good one.
+(`PictureSink`): it is asked before anything is decoded, though not about each frame while it says that it will want none
+(`Lull`). Encoded frames are kept from the last key frame on. A picture that is wanted is decoded from there while that is cheap;
+else the sender is asked for a key frame, and that and the next one or two are decoded, since a key frame on its own is a poor
+picture at a fixed bit rate, unless it says that it is a good one.
 Decoding runs on a worker thread, one job at a time, and what is made of the picture there is made in the same job.
 Everything held is bounded; nothing is ever waited for by the sender.
 """
@@ -25,7 +26,7 @@ from realtime.tracks.picture_decoder import (
     UndecodedFrame,
     decode_alone,
 )
-from realtime.tracks.picture_sink import Feedback, PictureSink
+from realtime.tracks.picture_sink import Feedback, Lull, PictureSink
 from realtime.tracks.vp8_header import is_fine_key
 
 __all__ = ["Feedback", "PictureSink", "VideoIntake"]
@@ -52,6 +53,8 @@ _IDLE_GAP_SECONDS = 0.04
 _ASK_AGAIN_SECONDS = 0.06
 _UNKNOWN_SIZE = (1280, 720)
 """Until a picture was decoded. Only estimates of memory depend on it."""
+_ROUNDING_MS = 2
+"""Media times are told in whole milliseconds: a lull ends earlier by more than that can make of it."""
 _MAX_MISSING = 64
 """With more packets missing a key frame is cheaper than sending them again."""
 
@@ -99,6 +102,10 @@ class VideoIntake:
         self._wanted_since: float | None = None
         self._is_near: bool | None = None
         """Whether the picture that is due soon will be cheap to get at; None: none is due soon."""
+        self._lull: Lull | None = None
+        """While it lasts nobody wants a frame, and there is nothing to see to but that it is kept …"""
+        self._lull_end = 0.0
+        """… up to this media time, in ticks."""
         self._requests = KeyRequests(feedback.request_key_frame)
         self._gap_since: float | None = None
         self._missing_at = 0.0
@@ -119,6 +126,7 @@ class VideoIntake:
     def use(self, sink: PictureSink | None, *, decodes_all: bool = False) -> None:
         """From now on somebody looks, perhaps at every frame, or nobody does."""
         self._sink = sink
+        self._lull = None
         self._decodes_all = decodes_all
         self._wanted_since = None
         if sink is None:
@@ -133,6 +141,7 @@ class VideoIntake:
             also_to: Takes each picture.
         """
         self._decodes_all = True
+        self._lull = None
         self._also_to = also_to
 
     def decode_wanted(self, *, decodes_all: bool = False) -> None:
@@ -170,11 +179,15 @@ class VideoIntake:
             self._assembler = FrameAssembler(codec)
             self._settling = SETTLED_FRAMES[codec]
             self._chain = None
+            self._lull = None
             self._gap_since = None
             if self._timestamp is not None:
                 self._timestamp = None
                 self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
-        elif not marker and self._assembler.continues(number, timestamp, payload):
+        elif marker:
+            if self._lull is not None and self._passes_over(number, timestamp, payload):
+                return
+        elif self._assembler.continues(number, timestamp, payload):
             return
         frames = self._assembler.push(number, timestamp, payload, marker=marker, is_again=is_again)
         if frames:
@@ -214,6 +227,43 @@ class VideoIntake:
 
     # -- frames ---------------------------------------------------------------------------------------------------------
 
+    def _passes_over(self, number: int, timestamp: int, payload: bytes) -> bool:
+        """Whether a packet ends a frame that surely nobody wants; then it is kept for those that build on it, and that is all.
+
+        The short form of `_take` for most frames. If not, nothing has changed.
+        """
+        # hot path: nearly every frame
+        lull, sink, last = self._lull, self._sink, self._timestamp
+        assert lull is not None
+        assert sink is not None
+        assert last is not None
+        step = (timestamp - last) & 0xFFFFFFFF
+        pts = self._pts + step
+        if lull.is_over or pts >= self._lull_end or not 0 < step < CLOCK_HZ:
+            return False
+        now = sink.now()
+        if now >= lull.until:
+            return False
+        frame = self._assembler.ends(number, timestamp, payload)
+        if frame is None:
+            return False
+        self.frames += 1
+        self.undecoded += 1
+        self._step += (step - self._step) // 8
+        self._timestamp, self._pts, self._last_at = timestamp, pts, now
+        chain = self._chain
+        if chain is not None:
+            self._lengthen(chain, ChainedFrame(frame, pts, now))
+        return True
+
+    def _begin_lull(self, sink: PictureSink) -> None:
+        """Nobody wants the newest frame: need those after it be asked about?"""
+        self._lull = lull = sink.lull() if self._decoder is None else None
+        if lull is not None:
+            settling = SETTLED_SECONDS if self._settling else 0.0
+            lead = self._requests.delay_seconds + settling  # at least `_lead_seconds`, whatever the frames' distance
+            self._lull_end = (lull.until_ms - lead * 1000 - _ROUNDING_MS) * (CLOCK_HZ // 1000)
+
     def _take(self, frames: Sequence[EncodedFrame]) -> None:
         for frame in frames:
             self.frames += 1
@@ -239,17 +289,21 @@ class VideoIntake:
             self._settling = 0 if is_fine_key(self._codec, frame.payloads[0]) else SETTLED_FRAMES[self._codec]
             self._requests.receive_key(self._pts / CLOCK_HZ)
         elif self._chain is not None:
-            self._chain.add(chained)
-            room = 1 if self._requests.answers else 4
-            if len(self._chain.frames) > CHAIN_FRAMES * room or self._chain.size > CHAIN_BYTES * room:
-                if not self._decodes_all:
-                    self._chain = None
-                else:
-                    self._shorten(self._chain)
+            self._lengthen(self._chain, chained)
+
+    def _lengthen(self, chain: FrameChain, chained: ChainedFrame) -> None:
+        chain.add(chained)
+        room = 1 if self._requests.answers else 4
+        if len(chain.frames) > CHAIN_FRAMES * room or chain.size > CHAIN_BYTES * room:
+            if not self._decodes_all:
+                self._chain = None
+            else:
+                self._shorten(chain)
 
     def _consider(self, sink: PictureSink, now: float) -> None:
         """The newest frame came: is it, or one soon after it, wanted?"""
-        # hot path: every frame
+        # hot path: every frame that may be wanted
+        self._lull = None
         pts_ms = self._pts_ms()
         lead = self._lead_seconds()
         is_soon_due = self._decodes_all or sink.is_due(pts_ms + round(lead * 1000))
@@ -259,7 +313,8 @@ class VideoIntake:
         self._wanted_since = None
         self.undecoded += 1
         chain = self._chain
-        if sink.may_hold(pts_ms):
+        may_hold = sink.may_hold(pts_ms)
+        if may_hold:
             if chain is None:
                 self._requests.ask(now, self._pts / CLOCK_HZ)
             else:
@@ -271,6 +326,8 @@ class VideoIntake:
         if is_soon_due and (not self._is_near or chain is None):
             self._requests.ask(now, self._pts / CLOCK_HZ)
         self._let_decoder_go(chain)
+        if not (is_soon_due or may_hold):
+            self._begin_lull(sink)
 
     def _lead_seconds(self) -> float:
         """So long before a picture is due a key frame is asked for: it is there, and has settled, just in time."""
@@ -285,6 +342,7 @@ class VideoIntake:
 
     def _pursue(self, now: float) -> None:
         """A picture is wanted now: decode one if that is cheap, else see to it that it becomes so."""
+        self._lull = None
         if self._wanted_since is None:
             self._wanted_since = now
         chain = self._chain

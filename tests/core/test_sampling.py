@@ -400,3 +400,68 @@ def test_sources_have_their_own_schedules_and_end_alone(make_rig):
 def test_model_without_eyes_gets_no_frames(make_rig):
     rig = make_rig(capabilities={"supports_image_input": False})
     assert rig.frame(1).action == "drop"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_in_a_lull_no_frame_is_due_or_held(seed):
+    """Whatever happens: it is over with the first change, and until then holds for every frame."""
+    rng = random.Random(seed)
+    rates = [0.0, 0.5, 1.0, 2.0, 10.0]
+    sampling = FrameSampling(fps_speaking=rng.choice(rates), fps_idle=rng.choice(rates), end_of_turn=rng.random() < 0.7)
+    sampler = FrameSampler(sampling)
+    at, lull, quiet = 10.0, None, 0
+    kept: list[tuple[FrameFacts, str]] = []
+    for frame_id in range(2_000):
+        at += rng.choice([0.02, 0.033, 0.033, 0.5])
+        media_ms = round(at * 1000)
+        is_wanted = sampler.is_due("camera", pts_ms=media_ms) or sampler.holds("camera", captured_at=at)
+        if lull is not None and not lull.is_over and media_ms < lull.until_ms and at < lull.until:
+            assert not is_wanted
+            quiet += 1
+        else:
+            thumb = b"" if rng.random() < 0.3 else bytes([rng.randrange(2) * 99]) * 1024
+            facts = FrameFacts(
+                frame_id=frame_id,
+                source="camera",
+                captured_at=at,
+                pts_ms=media_ms,
+                width=64,
+                height=48,
+                thumbprint=thumb,
+            )
+            verdict = sampler.receive(facts, now=at)
+            if verdict.keep_reason is not None:
+                kept.append((facts, verdict.keep_reason))
+            elif verdict.action == "hold" and rng.random() < 0.1:
+                sampler.let_go(facts)
+            lull = sampler.lull("camera")
+        match rng.randrange(60):
+            case 0 | 1:
+                sampler.speech_began()
+            case 2 | 3:
+                sampler.speech_ended(at=at - rng.random())
+            case 4:
+                sampler.look(rng.choice([None, "camera"]))
+            case 5:
+                sampler.forget("camera")
+            case 6:
+                sampler.drop_oldest_held()
+            case 7 | 8 if kept:
+                sampler.take_back(*kept.pop())
+            case _:
+                pass
+    assert quiet > 100 or sampling.fps_idle == 10.0 or sampling.fps_speaking == 10.0
+
+
+def test_a_frame_of_one_source_ends_no_lull_of_another():
+    sampler = FrameSampler(FrameSampling())
+    cameras = [Camera(sampler), Camera(sampler, source="screen")]
+    for camera in cameras:
+        camera.shoot()
+    lull = sampler.lull("camera")
+    assert lull is sampler.lull("camera")
+    cameras[1].shoot()
+    assert lull is not None
+    assert not lull.is_over
+    cameras[0].shoot()
+    assert lull.is_over

@@ -109,6 +109,9 @@ class Looker:
     def may_hold(self, pts_ms: int) -> bool:
         return pts_ms % 2 == 0
 
+    def lull(self) -> None:
+        return None
+
     def develop(self, frame: Any, /) -> Any:
         return frame
 

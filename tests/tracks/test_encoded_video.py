@@ -50,13 +50,14 @@ def _feed(assembler: FrameAssembler, packets: list[Packet]) -> list[EncodedFrame
 
 
 def _feed_shortly(assembler: FrameAssembler, packets: list[Packet]) -> list[EncodedFrame]:
-    """As the receiver does it: `push` only where `continues` says that there is more to do."""
-    return [
-        frame
-        for number, timestamp, payload, marker in packets
-        if marker or not assembler.continues(number, timestamp, payload)
-        for frame in assembler.push(number, timestamp, payload, marker=marker)
-    ]
+    """As the receiver does it: `push` only where neither `continues` nor `ends` says that it is not needed."""
+    frames: list[EncodedFrame] = []
+    for number, timestamp, payload, marker in packets:
+        if not marker and assembler.continues(number, timestamp, payload):
+            continue
+        frame = assembler.ends(number, timestamp, payload) if marker else None
+        frames += [frame] if frame is not None else assembler.push(number, timestamp, payload, marker=marker)
+    return frames
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -198,6 +198,9 @@ class Sink:
         del pts_ms
         return False
 
+    def lull(self) -> None:
+        return None
+
     def develop(self, frame: Any, /) -> Any:
         return frame
 

@@ -106,6 +106,9 @@ class Eye:
     def may_hold(self, pts_ms: int) -> bool:
         return self.holds
 
+    def lull(self) -> None:
+        return None
+
     def develop(self, frame: Any, /) -> Any:
         self.developed.append(frame)
         return frame
