@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import weakref
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
@@ -13,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from aiortc import RTCRtpSender, clock
+from aiortc import RTCRtpSender, RTCSessionDescription, clock
 from aiortc.mediastreams import MediaStreamTrack
 from aiortc.rtp import RTCP_RTPFB_NACK, RtcpByePacket, RtcpRtpfbPacket, RtcpSdesPacket, RtcpSrPacket
 from av import AudioFrame
 
-from realtime.testing.loopback import connect, make_peer, on_loopback
+from realtime.testing.loopback import connect, connected, make_peer, on_loopback
 from realtime.tracks import rtp_header
 from realtime.tracks.aiortc_internals import port_of, unsupported_sender
 from realtime.tracks.aiortc_internals import sender as internals
@@ -465,6 +466,43 @@ async def test_whoever_asks_is_told_of_every_packet_before_it_goes_out(pair):
     await pair.until(lambda: len(pair.packets) >= 5)
     stamps = [packet.timestamp for packet in pair.packets]
     assert told[: len(stamps)] == stamps
+
+
+def without_bundle(description: Any) -> Any:
+    sdp = re.sub(r"a=group:BUNDLE[^\r]*\r\n", "", description.sdp)
+    return RTCSessionDescription(type=description.type, sdp=sdp)
+
+
+async def test_a_reply_that_negotiation_moves_to_another_transport_goes_on_there(pair):
+    """The other side offers one transport for all, after one for each: aiortc stops the reply's, and so would end the reply."""
+    theirs, ours = pair.theirs, pair.ours
+    theirs.addTransceiver("video", direction="recvonly")
+    theirs.addTransceiver("audio", direction="recvonly")
+    with on_loopback():
+        await theirs.setLocalDescription(await theirs.createOffer())
+        await ours.setRemoteDescription(without_bundle(theirs.localDescription))
+        send_reply(ours, pair.reply)
+        await ours.setLocalDescription(await ours.createAnswer())
+        await theirs.setRemoteDescription(without_bundle(ours.localDescription))
+        await connected(ours, theirs)
+        picture, sound = ours.getTransceivers()
+        before, after = sound.sender.transport, picture.sender.transport
+        pair.reply.on("ended", pair.changed.set)
+        pair.reply.push("one", speech(60_000))
+        sent: list[int] = []
+        watch_packets(sound.sender, lambda stamp: (sent.append(stamp), pair.changed.set()))
+        await pair.until(lambda: len(sent) >= 5)
+
+        await theirs.setLocalDescription(await theirs.createOffer())
+        await ours.setRemoteDescription(theirs.localDescription)
+    assert before.state == "closed"
+    assert sound.sender.transport is after is not before
+    seen, counted = len(sent), after._RTCDtlsTransport__tx_packets
+    await pair.until(lambda: len(sent) >= seen + 10 or pair.reply.readyState == "ended")
+    assert pair.reply.readyState == "live"
+    assert after._RTCDtlsTransport__tx_packets >= counted + 9
+    await after.stop()
+    await pair.until(lambda: pair.reply.readyState == "ended")
 
 
 # -- where it is not ours -----------------------------------------------------------------------------------------------

@@ -80,9 +80,13 @@ def unsupported_sender() -> str:
 
 
 class WayOut:
-    """From a finished RTP packet to the socket, without a coroutine for each of aiortc's and aioice's layers."""
+    """From a finished RTP packet to the socket, without a coroutine for each of aiortc's and aioice's layers.
 
-    __slots__ = ("_address", "_at_once", "_nominated", "_pair", "_protect", "_sendto", "_transport", "_udp")
+    Attributes:
+        transport: The RTCDtlsTransport.
+    """
+
+    __slots__ = ("_address", "_at_once", "_nominated", "_pair", "_protect", "_sendto", "_udp", "transport")
 
     def __init__(self, transport: Any) -> None:
         """Make the way of a connected transport.
@@ -90,7 +94,7 @@ class WayOut:
         Raises:
             AttributeError: This aiortc or aioice has none.
         """
-        self._transport = transport
+        self.transport = transport
         self._protect = sealer(transport._tx_srtp)
         self._nominated: dict[int, Any] = transport.transport._connection._nominated
         self._pair: Any = None
@@ -110,7 +114,7 @@ class WayOut:
             ConnectionError: The connection is gone.
         """
         # hot path: every 20 ms of speech
-        transport = self._transport
+        transport = self.transport
         if transport._state is not State.CONNECTED:
             raise ConnectionError("the transport is not connected")
         if self._nominated.get(1) is not self._pair:
@@ -201,7 +205,10 @@ class SenderPort:
         data = head + payload
         if self.on_sent is not None:
             self.on_sent(timestamp)
-        way.send(data)
+        try:
+            way.send(data)
+        except ConnectionError:
+            self._send_elsewhere(data, way)
         self._history[number % RTP_HISTORY_SIZE] = data
         self._sequence_number = (number + 1) & 0xFFFF
         self._timestamp, self._sent_at = timestamp, now
@@ -211,6 +218,14 @@ class SenderPort:
         sender._RTCRtpSender__rtp_timestamp = timestamp
         sender._RTCRtpSender__octet_count += len(payload)
         sender._RTCRtpSender__packet_count += 1
+
+    def _send_elsewhere(self, data: bytes, before: WayOut) -> None:
+        """Go on where aiortc's own loop would: negotiation moves a sender to another transport, and stops the one that it had."""
+        transport = self._sender.transport
+        if transport is before.transport or transport.state != "connected":
+            raise ConnectionError("the transport is not connected")
+        self._way = WayOut(transport)
+        self._way.send(data)
 
     def _turn(self, pts: int, now: float) -> None:
         """The time stamps of another track go on from those of the one before, by the time that has passed."""
