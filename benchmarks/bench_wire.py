@@ -18,15 +18,23 @@ from collections.abc import Callable
 from typing import Any
 
 from realtime.core.commands import AppendAudio, ConfigureSession
+from realtime.wire import gemini as gemini_wire
 from realtime.wire import json_fields
+from realtime.wire import openai as openai_wire
 from realtime.wire.gemini import GeminiOptions, GeminiWire
 from realtime.wire.openai import OpenAIWire
 from realtime.wire.xai import XaiWire
 
 REPEATS = 15
 REPLY = bytes(range(256)) * 37 + bytes(128)
-FAST = ("_fast_loads", "_fast_decode", "_fast_encode")
-KEPT = {name: getattr(json_fields, name) for name in FAST}
+PLAIN = [
+    (json_fields, "_fast_loads", None),
+    (json_fields, "_fast_decode", None),
+    (gemini_wire, "encode_base64", json_fields._plain_encode),
+    (openai_wire, "encode_base64", json_fields._plain_encode),
+]
+"""What stands in the place of what the extra `fast` brings."""
+KEPT = [(where, name, getattr(where, name)) for where, name, _ in PLAIN]
 
 
 def openai_reply() -> str:
@@ -65,13 +73,13 @@ def slowly(work: Callable[[], object]) -> Callable[[], object]:
     """The same without the extra `fast`."""
 
     def without() -> object:
-        for name in FAST:
-            setattr(json_fields, name, None)
+        for where, name, function in PLAIN:
+            setattr(where, name, function)
         try:
             return work()
         finally:
-            for name, function in KEPT.items():
-                setattr(json_fields, name, function)
+            for where, name, function in KEPT:
+                setattr(where, name, function)
 
     return without
 

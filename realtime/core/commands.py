@@ -67,9 +67,9 @@ class ConfigureSession:
     """How many `CreateItem`s follow at once that tell an earlier conversation; some providers take them in another way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class AppendAudio:
-    """Send input audio."""
+    """Send input audio. Not frozen, as the others are: one is made fifty times a second, and freezing costs thrice the making."""
 
     command_id: str
     """Ours."""

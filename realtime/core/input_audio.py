@@ -67,18 +67,18 @@ class AudioTape:
         Returns:
             How many samples were dropped.
         """
-        before = self.start
-        while len(self) > samples:
-            chunk = self.chunks[0]
-            here = len(chunk) // 2
-            over = len(self) - samples
+        dropped = over = max(0, self.end - self.start - samples)
+        chunks = self.chunks
+        while over:
+            here = len(chunks[0]) // 2
             if here <= over:
-                self.chunks.popleft()
-                self.start += here
+                chunks.popleft()
+                over -= here
             else:
-                self.chunks[0] = chunk[over * 2 :]
-                self.start += over
-        return self.start - before
+                chunks[0] = chunks[0][over * 2 :]
+                over = 0
+        self.start += dropped
+        return dropped
 
     def clear(self, *, at: int | None = None) -> None:
         """Empty the tape; the next sample stands at `at`, or where the tape ended."""
@@ -197,11 +197,13 @@ class InputAudio:
                 self.live.clear()
             return entry
         self._lane_samples -= len(entry) // 2
+        self.since_commit -= len(entry) // 2  # it was counted when it was pushed
         return self.send(command_id, entry)
 
     def send(self, command_id: str, pcm: bytes) -> AppendAudio:  # hot path: 50 times a second
-        """Count audio as sent; it was not in the lane, or is not any more."""
+        """Count audio that is in no lane as received and sent."""
         samples = len(pcm) // 2
+        self.since_commit += samples
         self._taken_since_mark += samples
         self.sent += samples
         # kept is what a dropped connection would lose: all of an unfinished turn, else what may not have arrived

@@ -72,6 +72,10 @@ class SessionMachine(MachineActs):
             now=now,
         )
         self.capabilities = capabilities
+        parts = self._parts  # those that every sound comes by, one step nearer
+        self._effects, self._missing_audio, self._make_id = parts.effects, parts.missing_audio, make_id
+        self._outbox, self._input_audio = parts.outbox, parts.input_audio
+        self._bounds_audio = parts.input_audio.records or parts.memory.is_capped
         self._showing = Showing(self._parts)
         self._responding = Responding(self._parts)
         self._floor = Floor(self._parts, showing=self._showing, responding=self._responding)
@@ -168,21 +172,33 @@ class SessionMachine(MachineActs):
             With `at_once`, what `next_link_command` would give, if that is this audio: it is to be sent, and counts as sent.
             It has brought no deadline nearer then. None: it waits for `next_link_command`.
         """
-        parts = self._parts
         if self._is_closed or not self.capabilities.supports_audio_input:
             return None
-        parts.effects.now = now
-        at_once = at_once and parts.missing_audio.goes_on
-        told = parts.missing_audio.heard(pcm, now=now)
-        command = parts.outbox.pass_on(told) if at_once and told else None
-        if command is None:
-            if told:
-                parts.input_audio.push(told)
-        elif parts.input_audio.records:
-            parts.keeping.bound_audio()
-        if parts.memory.is_capped:
-            parts.memory.bound()
+        self._effects.now = now
+        missing, audio, outbox = self._missing_audio, self._input_audio, self._outbox
+        goes_on = missing.goes_on
+        if goes_on and not missing.repeatable:  # as `MissingAudio.heard` says
+            begins_at = missing.lasts_until
+            if begins_at < now:  # noqa: PLR1730  (a call of max costs as much as all of this)
+                begins_at = now
+            missing.lasts_until = begins_at + len(pcm) / 2 / audio.rate_hz
+        else:
+            pcm = missing.heard(pcm, now=now)
+        command = None
+        if pcm:
+            if at_once and goes_on and outbox.is_open and not outbox.control and not audio.lane:  # pictures come later
+                make_id = self._make_id
+                command = audio.send(make_id(), pcm)
+            else:
+                audio.push(pcm)
+        if self._bounds_audio:
+            self._bound_audio(is_sent=command is not None)
         return command
+
+    def _bound_audio(self, *, is_sent: bool) -> None:
+        if is_sent and self._input_audio.records:
+            self._parts.keeping.bound_audio()
+        self._parts.memory.bound()
 
     def looks_at_frame(self, source: str, *, pts_ms: int, captured_at: float) -> bool:  # hot path: every frame
         """Whether the thumbprint of a frame will matter (a question: it changes nothing)."""

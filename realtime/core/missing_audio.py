@@ -27,6 +27,7 @@ _MOST_UNTOLD_SECONDS = 2.0
 """The same where the provider does not say whether it hears speech."""
 _BACKLOG_SECONDS = 1.0
 """What an outage held back comes within this much of its end; later silence is the user's."""
+_NEVER = float("-inf")
 _RUN_SECONDS = 0.005
 """Shorter runs of samples of nothing are part of a sound."""
 
@@ -50,9 +51,10 @@ class MissingAudio:
         """Our own ears hear the user speak (models that report no speech)."""
         self.goes_on = False
         """Sound has come and no silence has stood in for it since: more of it brings no deadline nearer."""
-        self._lasts_until: float | None = None
+        self.lasts_until = _NEVER
+        """Until when the sound that came lasts; `-inf`: none came yet."""
         self._made_seconds = 0.0
-        self._repeatable = 0
+        self.repeatable = 0
         """Samples of silence that stood in and that the sound may bring once more."""
         self._told_until = 0.0
         """Up to which moment the provider was told everything, silence that stood in included."""
@@ -62,15 +64,14 @@ class MissingAudio:
     def heard(self, pcm: bytes, *, now: float) -> bytes:  # hot path: 25–50 times a second
         """Sound came. It lasts as long as it is: what comes at once is not missed before it is over.
 
+        While it `goes_on`, and nothing is `repeatable`, `lasts_until` is all that changes.
+
         Returns:
             It, without the silence that was told already.
         """
-        if self._repeatable:
+        if self.repeatable:
             pcm = self._without_repeated(pcm, now=now)
-        begins_at = self._lasts_until
-        if begins_at is None or begins_at < now:
-            begins_at = now
-        self._lasts_until = begins_at + len(pcm) / 2 / self._input.rate_hz
+        self.lasts_until = max(self.lasts_until, now) + len(pcm) / 2 / self._input.rate_hz
         self._made_seconds = 0.0
         self.goes_on = True
         return pcm
@@ -80,11 +81,11 @@ class MissingAudio:
         if self._came_at is None:
             self._came_at = now
         if now - self._came_at > _BACKLOG_SECONDS:
-            self._repeatable = 0
+            self.repeatable = 0
             return pcm
         rate_hz = self._input.rate_hz
         ahead = round((self._told_until - now) * rate_hz) + len(pcm) // 2
-        most = min(self._repeatable, ahead)
+        most = min(self.repeatable, ahead)
         shortest = round(_RUN_SECONDS * rate_hz)
         kept = pcm
         if most >= shortest:
@@ -95,39 +96,38 @@ class MissingAudio:
             trailing = _silent_samples(kept, kept.rstrip(b"\0"))
             if most >= trailing >= shortest:
                 kept = kept[: len(kept) - 2 * trailing]
-        self._repeatable -= (len(pcm) - len(kept)) // 2
+        self.repeatable -= (len(pcm) - len(kept)) // 2
         self._told_until += len(kept) / 2 / rate_hz
         return kept
 
     @property
     def due_at(self) -> float | None:
         """When the next piece of silence is due; None: none is wanted."""
-        if not self.is_needed or self._lasts_until is None:
+        if not self.is_needed or self.lasts_until == _NEVER:
             return None
         most = _MOST_UNTOLD_SECONDS
         if self._input.reports_boundaries:
             most = _MOST_SECONDS if self._speech.is_speaking else 0.0
         if self._made_seconds >= most:
             return None
-        return self._lasts_until + PATIENCE_SECONDS + self._made_seconds
+        return self.lasts_until + PATIENCE_SECONDS + self._made_seconds
 
     def make(self, *, now: float) -> None:
         """Put in the silence that is due."""
         while (due_at := self.due_at) is not None and due_at <= now:
-            assert self._lasts_until is not None
             if not self._made_seconds:
-                self._repeatable, self._told_until, self._came_at = 0, self._lasts_until, None
+                self.repeatable, self._told_until, self._came_at = 0, self.lasts_until, None
             samples = round(_STEP_SECONDS * self._input.rate_hz)
             self._input.push(bytes(samples * 2))
             self.goes_on = False
             self._made_seconds += _STEP_SECONDS
-            self._repeatable += samples
+            self.repeatable += samples
             self._told_until += _STEP_SECONDS
 
     @property
     def breaks_off_at(self) -> float | None:
         """When a voice that our own ears hear is taken to have stopped with its sound; None: none is heard."""
-        return self._lasts_until + PATIENCE_SECONDS if self.is_voice_heard and self._lasts_until is not None else None
+        return self.lasts_until + PATIENCE_SECONDS if self.is_voice_heard and self.lasts_until != _NEVER else None
 
     def take_break(self, *, now: float) -> float | None:
         """When the voice stopped, if it did with its sound; told once."""
@@ -135,7 +135,7 @@ class MissingAudio:
         if breaks_off_at is None or breaks_off_at > now:
             return None
         self.is_voice_heard = False
-        return self._lasts_until
+        return self.lasts_until
 
 
 def _silent_samples(pcm: bytes, stripped: bytes) -> int:

@@ -30,11 +30,13 @@ class Outbox:
 
     def __init__(self, audio: InputAudio, *, make_id: Callable[[], str]) -> None:
         """Start closed: nothing leaves before `open`."""
-        self._control: deque[LinkCommand] = deque()
+        self.control: deque[LinkCommand] = deque()
+        """What waits ahead of audio. For looking at."""
         self._audio = audio
         self._pictures: OrderedDict[str, CreateItem] = OrderedDict()
         self._make_id = make_id
-        self._is_open = False
+        self.is_open = False
+        """Whether a connection takes commands."""
         self._first = 0
         self._under_way: OrderedDict[str, LinkCommand] = OrderedDict()
         self._sent: OrderedDict[str, LinkCommand] = OrderedDict()
@@ -46,7 +48,7 @@ class Outbox:
         if isinstance(command, (CommitAudio, ClearAudio)):
             self._audio.mark(command)
         else:
-            self._control.append(command)
+            self.control.append(command)
 
     def put_picture(self, command: CreateItem) -> CreateItem | None:
         """Queue a sampled frame.
@@ -66,10 +68,10 @@ class Outbox:
             discard_waiting: The waiting control commands changed a conversation that `first` tells as it is now.
         """
         if discard_waiting:
-            self._control.clear()
-        self._control.extendleft(reversed(first))
+            self.control.clear()
+        self.control.extendleft(reversed(first))
         self._first = len(first)
-        self._is_open = True
+        self.is_open = True
 
     def close(self) -> list[LinkCommand]:
         """The connection is gone.
@@ -78,13 +80,13 @@ class Outbox:
             The control commands and pictures that were under way or waiting, oldest first. The caller decides which
             of them still mean something; audio is `InputAudio.restart`'s.
         """
-        lost: list[LinkCommand] = [*self._under_way.values(), *self._control]
+        lost: list[LinkCommand] = [*self._under_way.values(), *self.control]
         lost += self._pictures.values()
         self._under_way.clear()
         self._sent.clear()
-        self._control.clear()
+        self.control.clear()
         self._pictures.clear()
-        self._is_open = False
+        self.is_open = False
         self._first = 0
         return lost
 
@@ -100,11 +102,11 @@ class Outbox:
 
     def take(self) -> LinkCommand | None:  # hot path: every wire message
         """The next command to send, or None."""
-        if not self._is_open:
+        if not self.is_open:
             return None
         command: LinkCommand | None = None
-        if self._control:
-            command = self._control.popleft()
+        if self.control:
+            command = self.control.popleft()
             self._first = max(0, self._first - 1)
         elif self._audio.has_waiting():
             command = self._audio.take(self._make_id())
@@ -114,17 +116,9 @@ class Outbox:
             self._under_way[command.command_id] = command
         return command
 
-    def pass_on(self, pcm: bytes) -> AppendAudio | None:  # hot path: 50 times a second
-        """Audio for a socket that takes it at once, ahead of pictures; None if it has to wait: nothing was done then."""
-        audio = self._audio
-        if not self._is_open or self._control or audio.lane:
-            return None
-        audio.since_commit += len(pcm) // 2
-        return audio.send(self._make_id(), pcm)
-
     def peek_picture(self) -> CreateItem | None:
         """The picture that `take` would give next if the other lanes are empty."""
-        if self._control or self._audio.has_waiting() or not self._pictures:
+        if self.control or self._audio.has_waiting() or not self._pictures:
             return None
         return next(iter(self._pictures.values()))
 
@@ -147,19 +141,14 @@ class Outbox:
 
     # -- read -------------------------------------------------------------------------------------------------------
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a connection takes commands."""
-        return self._is_open
-
     def has_waiting(self) -> bool:
         """Whether `take` would give something."""
-        return self._is_open and bool(self._control or self._audio.has_waiting() or self._pictures)
+        return self.is_open and bool(self.control or self._audio.has_waiting() or self._pictures)
 
     @property
     def control_depth(self) -> int:
         """Control commands that wait, but for those that a new connection begins with."""
-        return len(self._control) - self._first
+        return len(self.control) - self._first
 
     @property
     def picture_depth(self) -> int:

@@ -12,6 +12,7 @@ from realtime.chat.conversation import TokenUsage
 from realtime.chat.messages import ChatMessage
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import ConfigureSession
+from realtime.core.effects import Effects
 from realtime.core.parts import Parts
 from realtime.core.playout import heard_text
 from realtime.core.reconnection import Reconnection
@@ -25,6 +26,7 @@ class MachineReading:
     """The reading half of `SessionMachine`."""
 
     _parts: Parts
+    _effects: Effects
     _reconnection: Reconnection
     _is_closed: bool
     capabilities: ModelCapabilities
@@ -62,10 +64,9 @@ class MachineReading:
         """Whether `next_link_command` may have something."""
         return self._parts.outbox.has_waiting()
 
-    @property
-    def has_output(self) -> bool:
+    def has_output(self) -> bool:  # hot path: 50 times a second
         """Whether `next_command` or `next_event` has something."""
-        effects = self._parts.effects
+        effects = self._effects
         return bool(effects.events or effects.local)
 
     @property

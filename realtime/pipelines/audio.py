@@ -70,13 +70,29 @@ class AudioInput:
         """Take an av.AudioFrame of a source that was added."""
         self._emit(self._mixer.push(source, self._converters[source].convert(frame)))
 
-    def receive_pcm(self, source: str, samples: bytes) -> None:  # hot path: every packet of every source
-        """Take PCM16 mono at the model's rate, whole samples, of a source that was added."""
-        audio = samples if source == self._mixer.alone else self._mixer.push(source, samples)
-        if not self._pending and self._chunk_bytes <= len(audio) <= self._max_chunk_bytes:
-            self._deliver(audio)
-        else:
-            self._emit(audio)
+    def ear(self, source: str, failing: set[str], fail: Callable[[str, Exception], None]) -> Callable[[bytes], None]:
+        """Who takes PCM16 mono at the model's rate, whole samples, of a source that was added; nothing that goes wrong rises.
+
+        Args:
+            source: Which.
+            failing: The sources of which the last piece failed; it leaves them with the first that does not.
+            fail: Told of a failure.
+        """
+        mixer, deliver, least, most = self._mixer, self._deliver, self._chunk_bytes, self._max_chunk_bytes
+
+        def hear(samples: bytes) -> None:  # hot path: every packet of every source
+            try:
+                if source == mixer.alone and not self._pending and least <= len(samples) <= most:
+                    deliver(samples)
+                else:
+                    self._emit(mixer.push(source, samples))
+            except Exception as error:
+                fail(source, error)
+            else:
+                if failing:
+                    failing.discard(source)
+
+        return hear
 
     def flush(self) -> None:
         """Deliver what is too short for a chunk."""

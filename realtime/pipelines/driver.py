@@ -156,11 +156,12 @@ class Driver:
         """
         if self._closed:
             return
+        now = self._clock.now
         try:
-            command = self._entrance.receive_audio(pcm, at_once=send is not None, now=self._clock.now())
+            command = self._entrance.receive_audio(pcm, at_once=send is not None, now=now())
             if command is not None and send is not None:
                 send(command)
-                if not self._machine.has_output:
+                if not self._machine.has_output():
                     return
         except Exception as error:
             logger.debug("the machine refused sound", exc_info=True)

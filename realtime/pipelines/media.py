@@ -208,7 +208,9 @@ class MediaSources:
         """What is wanted of a track that we receive, also while the model can make nothing of it: another one may."""
         if kind == "audio":
             self._audio.add(source)
-            return lambda intake: intake.listen(self._audio.rate_hz, self._ear(source))
+            return lambda intake: intake.listen(
+                self._audio.rate_hz, self._audio.ear(source, self._failing, self._note_fault)
+            )
         self._video.add(source)
         viewer = Viewer(
             self._driver,
@@ -221,21 +223,6 @@ class MediaSources:
             run=self._run,
         )
         return lambda intake: intake.look(viewer, decodes_all=self._decodes_all)
-
-    def _ear(self, source: str) -> Callable[[bytes], None]:
-        """Who takes the sound of a track that we receive: as `_hand_on`, in one step."""
-        receive, failing = self._audio.receive_pcm, self._failing
-
-        def hear(samples: bytes) -> None:  # hot path: every packet
-            try:
-                receive(source, samples)
-            except Exception as error:
-                self._note_fault(source, error)
-            else:
-                if failing:
-                    failing.discard(source)
-
-        return hear
 
     def _handler(self, kind: str, source: str) -> Callable[[Any], None]:
         """Who takes the frames, also while the model can make nothing of them: another one may."""

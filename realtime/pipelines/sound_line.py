@@ -46,9 +46,10 @@ class SoundLine:
 
     def send(self, command: AppendAudio) -> None:  # hot path: 50 times a second
         """Send sound now."""
+        encode, put = self._encode, self._put
         try:
-            for data in self._encode(command):
-                self._put(data)
+            for data in encode(command):
+                put(data)
         except (UserError, ModelError) as error:
             self._refused(command.command_id, error)
         except Exception as error:

@@ -17,7 +17,7 @@ import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection
@@ -50,6 +50,7 @@ MAX_INCOMING_BYTES = 32 * 1024 * 1024
 """Largest message accepted from a provider. Beyond it the connection is closed with 1009 (field case B39)."""
 
 _SILENCE_CHECKS = 5
+_OPEN: Final = State.OPEN
 _FATAL_STATUS = {400, 401, 403, 404, 405, 410, 422, 426}
 _STATUS_CODES = {401: "invalid_api_key", 403: "forbidden", 404: "not_found", 429: "rate_limit_exceeded"}
 
@@ -318,6 +319,8 @@ class _WebSocketTransport:
     def __init__(self, connection: _LiveConnection, max_message_bytes: int) -> None:
         self._connection = connection
         self._max_message_bytes = max_message_bytes
+        self._max_characters = max_message_bytes // 4
+        """A text so long is within the limit, whatever it says."""
         self._frames = TextFrames()
         self._is_closing = False
 
@@ -332,24 +335,32 @@ class _WebSocketTransport:
     @property
     def is_clear(self) -> bool:
         """Whether the connection is open and its socket takes what it is given."""
-        return not self._connection.is_backed_up and self._connection.protocol.state is State.OPEN
+        connection = self._connection
+        return not connection.is_backed_up and connection.protocol.state is _OPEN
 
     def send_at_once(self, data: str | bytes) -> None:  # hot path: 50 times a second
         """Send one wire message without waiting."""
+        connection = self._connection
+        if not isinstance(data, bytes) and len(data) <= self._max_characters and connection.protocol.state is _OPEN:
+            frame = self._frames.make(data.encode())
+            if frame is not None:
+                try:
+                    connection.transport.write(frame)
+                except OSError:
+                    raise LinkLost("the connection broke off") from None
+                return
+        self._send_by_library(data)
+
+    def _send_by_library(self, data: str | bytes) -> None:
+        """Send what is long or binary, or find that nothing can be sent any more."""
         check_size(data, self._max_message_bytes)
         connection = self._connection
         try:
             if isinstance(data, bytes):
                 connection.protocol.send_binary(data)
-                connection.send_data()
-                return
-            text = data.encode()
-            frame = self._frames.make(text) if connection.protocol.state is State.OPEN else None
-            if frame is not None:
-                connection.transport.write(frame)
             else:
-                connection.protocol.send_text(text)
-                connection.send_data()
+                connection.protocol.send_text(data.encode())
+            connection.send_data()
         except (WebSocketException, OSError):
             raise LinkLost("the connection broke off") from None
 

@@ -112,3 +112,27 @@ def test_voice_activity_of_ours_moves_the_sampler_alone(make_rig):
     rig.now += 1.1
     assert rig.frame(2).action == "keep"
     assert rig.of(seen.SpeechStarted) == []
+
+
+def test_sound_goes_at_once_only_where_nothing_waits_before_it(make_rig):
+    """T6: what went at once can be committed."""
+    rig = make_rig()
+    rig.hear(20)  # the first brings a deadline
+
+    def hear(pcm: bytes) -> do.AppendAudio | None:
+        return rig.machine.receive_audio(pcm, at_once=True, now=rig.now)
+
+    rig.frame(1)
+    first = hear(b"\x01\x00")
+    assert first is not None
+    assert first.pcm == b"\x01\x00"
+    assert rig.machine.receive_audio(b"\x02\x00", now=rig.now) is None
+    assert hear(b"\x03\x00") is None  # sound waits
+    assert [command.pcm for command in rig.pull() if isinstance(command, do.AppendAudio)] == [b"\x02\x00", b"\x03\x00"]
+    rig.machine.send(["Hello."], respond=False, now=rig.now)
+    assert hear(b"\x04\x00") is None  # control waits
+    rig.pull()
+    assert rig.machine.commit_audio(now=rig.now)
+    rig.drop()
+    assert hear(b"\x05\x00") is None  # no connection
+    assert rig.machine._input_audio.since_commit == 1

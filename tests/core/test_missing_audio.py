@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from realtime.core import commands as do
@@ -208,3 +210,24 @@ def test_silence_that_stood_in_moves_no_end_of_speech(make_rig):
     rig.machine.receive_voice_activity(speaking=False, ago_ms=100, now=rig.now)
     rig.drain()
     assert [command.frame_id for command in rig.local_of(do.EncodeHeldFrame)] == [2]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sound_that_goes_on_is_noted_in_short_as_it_is_at_length(make_rig, seed):
+    chance = random.Random(seed)
+    short, long = make_rig(), make_rig()
+    for rig in (short, long):
+        rig.sends_at_once = True
+        rig.begin_speech("u1")
+    for _ in range(200):
+        passed = chance.choices([0.0, 0.02, 0.02, 0.5, 1.3], [2, 9, 9, 1, 1])[0]
+        sound = chance.choice([TONE, TONE[:960], bytes(960), TONE[:400] + bytes(560)])
+        for rig in (short, long):
+            rig.wait(passed)
+        told = short.machine.receive_audio(sound, at_once=True, now=short.now)
+        as_told = long.machine._missing_audio.heard(sound, now=long.now)
+        assert told is None or told.pcm == as_told
+        short.pull()
+        long.pull()
+        for name in ("lasts_until", "goes_on", "repeatable", "due_at", "_made_seconds", "_told_until"):
+            assert getattr(short.machine._missing_audio, name) == getattr(long.machine._missing_audio, name)

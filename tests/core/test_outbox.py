@@ -44,20 +44,6 @@ def test_control_before_audio_before_pictures():
     assert outbox.take() is None
 
 
-def test_sound_goes_at_once_only_where_nothing_waits_before_it():
-    outbox, audio = make()
-    assert outbox.pass_on(b"\x01\x00") is None
-    outbox.open([], discard_waiting=True)
-    outbox.put_picture(item("p1", source="camera"))
-    assert outbox.pass_on(b"\x01\x00") == do.AppendAudio(command_id="a0", pcm=b"\x01\x00")
-    audio.push(b"\x02\x00")
-    assert outbox.pass_on(b"\x03\x00") is None
-    assert outbox.take() == do.AppendAudio(command_id="a1", pcm=b"\x02\x00")
-    outbox.put(do.CreateResponse(command_id="c"))
-    assert outbox.pass_on(b"\x03\x00") is None
-    assert audio.since_commit == audio.sent == 2  # T6: what went at once can be committed
-
-
 def test_newest_picture_of_each_source():
     outbox, _ = make()
     outbox.open([], discard_waiting=True)

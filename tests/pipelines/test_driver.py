@@ -295,7 +295,6 @@ class Hearing(Machine):
         self.played: list[tuple[str, int, bool, float]] = []
         self.looked = 0
 
-    @property
     def has_output(self) -> bool:
         return bool(self.events or self.commands)
 

@@ -303,7 +303,7 @@ class TestSound:
         wire = make()
         with pytest.MonkeyPatch.context() as patch:
             if not is_fast:
-                patch.setattr(json_fields, "_fast_encode", None)
+                patch.setattr("realtime.wire.gemini.encode_base64", json_fields._plain_encode)
             [message] = wire.encode(AppendAudio(command_id="k", pcm=pcm))
         audio = {"data": base64.b64encode(pcm).decode(), "mimeType": "audio/pcm;rate=16000"}
         assert message == json.dumps({"realtimeInput": {"audio": audio}}, separators=(",", ":"))
@@ -312,7 +312,7 @@ class TestSound:
     @pytest.mark.parametrize("is_fast", [True, False])
     def test_a_picture_is_written_as_json_would_write_it(self, is_fast, monkeypatch):
         if not is_fast:
-            monkeypatch.setattr(json_fields, "_fast_encode", None)
+            monkeypatch.setattr("realtime.wire.gemini_turns.encode_base64", json_fields._plain_encode)
         shown = ChatMessage(ChatRole.USER, "", "m", images=(PICTURE,), source="camera", created_at=1.0)
         [message] = make().encode(CreateItem(command_id="k", message=shown, item_ids=("m",)))
         video = {"data": base64.b64encode(PICTURE.data).decode(), "mimeType": "image/png"}

@@ -97,7 +97,7 @@ def test_audio_is_written_as_json_would_write_it(make_wire, is_fast, command_id,
     wire = make_wire()
     with pytest.MonkeyPatch.context() as patch:
         if not is_fast:
-            patch.setattr(json_fields, "_fast_encode", None)
+            patch.setattr("realtime.wire.openai.encode_base64", json_fields._plain_encode)
         [message] = wire.encode(AppendAudio(command_id=command_id, pcm=pcm))
     audio = base64.b64encode(pcm).decode()
     event = {"type": "input_audio_buffer.append", "event_id": command_id, "audio": audio}
@@ -125,7 +125,7 @@ def test_pictures_are_written_as_json_would_write_them(is_fast, role, text, imag
     ids = tuple(f"i{number}" for number in range(item_count(message)))
     with pytest.MonkeyPatch.context() as patch:
         if not is_fast:
-            patch.setattr(json_fields, "_fast_encode", None)
+            patch.setattr("realtime.wire.openai.encode_base64", json_fields._plain_encode)
         written = OpenAIWire().encode(CreateItem(command_id="k", message=message, item_ids=ids))
     events = [json.loads(each) for each in written]
     assert written == [json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events]
