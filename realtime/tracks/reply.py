@@ -16,12 +16,16 @@ from av import AudioFrame
 from realtime.media.resample import check_rate
 from realtime.pcm import samples_to_ms
 from realtime.tracks.reply_frames import FRAME_SAMPLES, FrameMaker, make_frame
-from realtime.tracks.reply_pace import LoopClock, PlayoutClock, ReplyPace
+from realtime.tracks.reply_pace import LoopClock, PlayoutClock, PlayoutTimer, ReplyPace
 from realtime.tracks.reply_packets import ReplyPackets
 from realtime.tracks.reply_queue import ReplyQueue
 from realtime.tracks.sending import SendingTrack
 
 __all__ = ["PlayoutClock", "ReplyTrack"]
+
+JOIN_SECONDS = 120.0
+"""So long the reply is kept for a peer connection whose offer and answer are not complete, or that does not come about, when no
+other is left. One that begins later hears what is said then, if the reply still goes on."""
 
 
 class ReplyTrack(MediaStreamTrack):
@@ -68,7 +72,10 @@ class ReplyTrack(MediaStreamTrack):
         self._queue = ReplyQueue(rate_hz, on_played, max_queued_seconds, look_ahead=self._maker.look_ahead)
         self._pace = ReplyPace(self._queue, self._clock)
         self._packets = ReplyPackets(rate_hz)
-        self._senders: list[SendingTrack] = []
+        self._senders: dict[SendingTrack, PlayoutTimer | None] = {}
+        """With what ends the wait for those that have not begun."""
+        self._is_left = False
+        """Whoever heard it last was stopped: it ends if those that are waited for do not begin."""
         self._next = 0
         self._pts = 0
         self._taken_here = False
@@ -172,7 +179,8 @@ class ReplyTrack(MediaStreamTrack):
         """A track to give to a peer connection in place of this one: the same audio at the same time, for less.
 
         Each peer connection gets one of its own; all hear the whole reply. This track ends when the last of them is stopped, unless
-        that was released or somebody takes frames here, as a track that a peer connection was given ends with it.
+        that was released or somebody takes frames here, as a track that a peer connection was given ends with it. One that has
+        not begun is waited for, for `JOIN_SECONDS` or until `let_go`.
 
         Args:
             takes_opus: Whether the codec that was negotiated is Opus; asked at the first packet.
@@ -184,30 +192,56 @@ class ReplyTrack(MediaStreamTrack):
             rate_hz=self.rate_hz,
             takes_opus=takes_opus,
             reply=self,
+            on_begin=self._on_sender_begun,
             on_stop=self._on_sender_stopped,
         )
-        self._senders.append(sender)
+        self._senders[sender] = self._clock.call_at(self._clock.now() + JOIN_SECONDS, lambda: self.let_go(sender))
         return sender
+
+    def let_go(self, sender: SendingTrack) -> None:
+        """Wait no longer for one whose peer connection has not begun to send it. It may begin all the same."""
+        if not sender.has_begun and self._forget(sender):
+            self._end_if_left()
 
     def release_sender(self, sender: SendingTrack) -> None:
         """Send no more through it. This track goes on, for the next one."""
         sender.release()
-        if sender in self._senders:
-            self._senders.remove(sender)
+        self._forget(sender)
+        self._is_left = False
 
     def stop(self) -> None:
         """End the track and let go of what is queued."""
         super().stop()
         self._queue.close()
-        senders, self._senders = self._senders, []
-        for sender in senders:
+        for sender in list(self._senders):
+            self._forget(sender)
             sender.stop()
 
+    def _on_sender_begun(self, sender: SendingTrack) -> None:
+        if self.readyState != "live":
+            sender.stop()
+            return
+        self._forget(sender)
+        self._senders[sender] = None
+        self._is_left = False
+
     def _on_sender_stopped(self, sender: SendingTrack) -> None:
-        if sender in self._senders:
-            self._senders.remove(sender)
-            if not self._senders and not self._taken_here:
-                self.stop()
+        if self._forget(sender):
+            self._is_left = True
+            self._end_if_left()
+
+    def _forget(self, sender: SendingTrack) -> bool:
+        """A sender is none of those that keep this track; whether it was one."""
+        if sender not in self._senders:
+            return False
+        wait = self._senders.pop(sender)
+        if wait is not None:
+            wait.cancel()
+        return True
+
+    def _end_if_left(self) -> None:
+        if self._is_left and not self._senders and not self._taken_here:
+            self.stop()
 
     def _check_live(self) -> None:
         if self.readyState != "live":

@@ -35,7 +35,14 @@ def send_reply(pc: RTCPeerConnection, reply_track: MediaStreamTrack, *, direct: 
         pc.addTrack(reply_track)
         return
     sender: list[RTCRtpSender] = []
-    sender.append(pc.addTrack(reply_track.open_sender(lambda: _sends_opus(pc, sender[0]))))
+    track = reply_track.open_sender(lambda: _sends_opus(pc, sender[0]))
+    sender.append(pc.addTrack(track))
+
+    def look() -> None:
+        if pc.connectionState in {"failed", "closed"}:  # aiortc stops what it has begun to send, and nothing else
+            reply_track.let_go(track)
+
+    pc.on("connectionstatechange", look)
     if direct:
         take_over_sender(sender[0], _open_feed)
 

@@ -44,6 +44,7 @@ class SendingTrack(MediaStreamTrack):
         rate_hz: int,
         takes_opus: Callable[[], bool],
         reply: MediaStreamTrack,
+        on_begin: Callable[[SendingTrack], None],
         on_stop: Callable[[SendingTrack], None],
     ) -> None:
         """Prepare for one peer.
@@ -55,6 +56,7 @@ class SendingTrack(MediaStreamTrack):
             rate_hz: Of the pieces, for frames.
             takes_opus: Whether the codec that was negotiated is Opus; asked once, at the first `recv()`.
             reply: The track that it stands for.
+            on_begin: Told when its peer connection begins to send it.
             on_stop: Told once when it was stopped and had not been released.
         """
         super().__init__()
@@ -63,12 +65,18 @@ class SendingTrack(MediaStreamTrack):
         self._packets = packets
         self._clock = clock
         self._takes_opus = takes_opus
+        self._on_begin = on_begin
         self._on_stop = on_stop
         self._maker = FrameMaker(rate_hz)
         self._reader = SlotReader(pace, packets)
         self._is_opus: bool | None = None
         self._released = False
         self._feed: ReplyFeed | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its peer connection has begun to send it."""
+        return self._is_opus is not None
 
     def open_feed(self, sink: PacketSink, on_end: Callable[[BaseException], object]) -> ReplyFeed:
         """Send its packets, in place of `recv()`; from `ReplyFeed.start` on.
@@ -78,6 +86,7 @@ class SendingTrack(MediaStreamTrack):
             on_end: Told once when there are no more: MediaStreamError once the track was stopped, or why sending failed.
         """
         self._is_opus = True
+        self._begin()
         self._feed = ReplyFeed(self._reader, self._pace, self._packets, self._clock, sink=sink, on_end=on_end)
         if self.readyState != "live":
             self._feed.end(MediaStreamError())
@@ -106,10 +115,11 @@ class SendingTrack(MediaStreamTrack):
         Raises:
             MediaStreamError: The track was stopped.
         """
-        self._check_live()
         if self._is_opus is None:
             self._is_opus = self._takes_opus()
+            self._begin()
             self._reader.begin()
+        self._check_live()
         if self._is_opus and self._reader.is_idle:
             await self._pace.wait_for_audio(self._clock.now() + REMINDER_SECONDS)
             self._reader.resume()
@@ -130,6 +140,10 @@ class SendingTrack(MediaStreamTrack):
         index = self._pace.catch_up(reader.next)
         reader.next = index + 1  # before the wait: a second caller meanwhile gets the next one
         return await self._pace.slot(index)
+
+    def _begin(self) -> None:
+        if not self._released and self.readyState == "live":
+            self._on_begin(self)
 
     def _check_live(self) -> None:
         if self.readyState != "live":

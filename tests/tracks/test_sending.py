@@ -10,7 +10,7 @@ from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 
 from realtime.testing import ManualClock
-from realtime.tracks.reply import ReplyTrack
+from realtime.tracks.reply import JOIN_SECONDS, ReplyTrack
 from realtime.tracks.reply_out import send_reply, take_back_reply
 from realtime.tracks.sending import SendingTrack
 
@@ -265,6 +265,89 @@ async def test_a_peer_that_was_let_go_leaves_the_reply_to_the_next_one():
     packets = await call.take(new, 3)
     assert [sounds(packet) for packet in packets] == [True] * 3
     assert call.reply.played_ms("one") == 120
+
+
+async def test_a_peer_that_has_not_begun_is_waited_for_a_while_when_the_others_are_gone():
+    """Somebody who comes back is attached before the old peer connection closes; one that never comes about keeps nothing."""
+    call = Call()
+    first, late = call.peer(), call.peer()
+    await call.take(first, 1)
+    first.stop()
+    assert call.reply.readyState == "live"
+    await call.clock.run(JOIN_SECONDS - 1)
+    assert call.reply.readyState == "live"
+    await call.clock.run(2)
+    assert call.reply.readyState == "ended"
+    assert call.clock.waiting == 0
+    with pytest.raises(MediaStreamError):
+        await late.recv()
+    assert late.readyState == "ended"
+
+
+@pytest.mark.parametrize("by_feed", [False, True])
+async def test_a_peer_that_was_waited_for_no_longer_may_begin_all_the_same(by_feed):
+    call = Call()
+    first, late = call.peer(), call.peer()
+    await call.clock.run(JOIN_SECONDS + 1)
+    assert call.reply.readyState == "live"
+    await call.take(first, 1)
+    if by_feed:
+        late.open_feed(Sink(), print)
+    else:
+        await call.take(late, 1)
+    first.stop()
+    assert call.reply.readyState == "live"
+    late.stop()
+    assert call.reply.readyState == "ended"
+
+
+async def test_a_reply_that_was_let_go_waits_for_the_next_one_whatever_becomes_of_those_that_try():
+    call = Call()
+    old, failing = call.peer(), call.peer()
+    await call.take(old, 1)
+    call.reply.release_sender(old)
+    call.reply.let_go(failing)
+    assert call.reply.readyState == "live"
+    call.reply.let_go(old)
+    call.peer()
+    call.reply.stop()
+    assert call.clock.waiting == 0
+
+
+class Sink:
+    """Takes packets, and loses them."""
+
+    def send(self, payload, pts, late, *, marker):
+        del payload, pts, late, marker
+
+
+@pytest.mark.parametrize("how", ["closes", "fails"])
+async def test_a_peer_connection_that_ends_before_it_connects_keeps_the_reply_no_longer(how):
+    """aiortc stops what it has begun to send, and nothing else."""
+    ours, call = RTCPeerConnection(RTCConfiguration(iceServers=[])), Call()
+    other = call.peer()
+    send_reply(ours, call.reply)
+    await call.take(other, 1)
+    other.stop()
+    assert call.reply.readyState == "live"
+    if how == "closes":
+        await ours.close()
+    else:
+        ours._RTCPeerConnection__connectionState = "connecting"
+        ours.emit("connectionstatechange")
+        assert call.reply.readyState == "live"
+        ours._RTCPeerConnection__connectionState = "failed"
+        ours.emit("connectionstatechange")
+    assert call.reply.readyState == "ended"
+    await ours.close()
+
+
+async def test_the_only_peer_connection_closes_unconnected_and_the_reply_is_there_for_the_next():
+    ours, call = RTCPeerConnection(RTCConfiguration(iceServers=[])), Call()
+    send_reply(ours, call.reply)
+    await ours.close()
+    assert call.reply.readyState == "live"
+    assert call.clock.waiting == 0
 
 
 @pytest.mark.parametrize("idle", [False, True])
