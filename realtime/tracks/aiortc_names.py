@@ -37,7 +37,6 @@ __all__ = [
     "pack_remb_fci",
     "random32",
     "random_sequence_number",
-    "unpack_header_extensions",
 ]
 
 missing = ""
@@ -68,7 +67,6 @@ try:
         RtpPacket,
         clamp_packets_lost,
         pack_remb_fci,
-        unpack_header_extensions,
     )
     from aiortc.utils import random32
 except ImportError as error:

@@ -152,14 +152,17 @@ class FrameAssembler:
         The short form of `push` for most packets of a picture. If not, nothing has changed.
         """
         # hot path: every packet
+        order = self._order
+        if number != order.due or not payload:
+            return False
         if timestamp != self._timestamp:
-            begins = self._timestamp is None and self._follows
-            if not (begins and payload and self._order.let_through(number)):
+            if self._timestamp is not None or not self._follows:
                 return False
             self._timestamp = timestamp
             self._is_whole = True
-        elif not (self._is_whole and payload and self._bytes < MAX_FRAME_BYTES and self._order.let_through(number)):
+        elif not self._is_whole or self._bytes >= MAX_FRAME_BYTES:
             return False
+        order.due = (number + 1) & 0xFFFF
         self._last_number = number
         self._parts.append(payload)
         self._bytes += len(payload)
@@ -171,12 +174,15 @@ class FrameAssembler:
         The short form of `push` for the last packet of most frames. If None, nothing has changed.
         """
         # hot path: nearly every frame
-        is_its = self._is_whole if timestamp == self._timestamp else self._timestamp is None and self._follows
-        if not is_its or self._is_broken or not payload or self._bytes + len(payload) > MAX_FRAME_BYTES:
+        order = self._order
+        if number != order.due or self._is_broken or not payload or self._bytes + len(payload) > MAX_FRAME_BYTES:
+            return None
+        if not (self._is_whole if timestamp == self._timestamp else self._timestamp is None and self._follows):
             return None
         parts = (*self._parts, payload)
-        if self._is_key(parts) or not self._order.let_through(number):
+        if self._is_key(parts):
             return None
+        order.due = (number + 1) & 0xFFFF
         self._last_number = number
         self._clear()
         return EncodedFrame(timestamp, parts, False)

@@ -36,7 +36,7 @@ from realtime.tracks.aiortc_names import (
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
 from realtime.tracks.received_rate import ReceivedRate
-from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStreams
+from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStream, RtpStreams
 from realtime.tracks.sampled_decode import PictureSink, VideoIntake
 
 __all__ = ["RunJob", "TrackIntake", "intake_of", "receive_directly"]
@@ -99,6 +99,9 @@ class _PayloadKind(NamedTuple):
     """It carries packets of this payload type again (RTX, RFC 4588); -1: it does not."""
 
 
+_UNKNOWN_KIND = _PayloadKind("", 1)
+
+
 class TrackIntake:
     """Receives one remote track.
 
@@ -117,10 +120,22 @@ class TrackIntake:
         self._rtx_sources: dict[int, int] = {}
         self._streams = RtpStreams()
         self._media_source: int | None = None
+        self._last_source: int = -1
+        self._last_type: int = -1
+        """Of the last packet that was counted; -1: of none, or it tells nothing of the next one."""
+        self._last_kind = _UNKNOWN_KIND
+        self._last_stream: RtpStream
+        self._frame_timestamp: int | None = None
+        """Of the frame that `_goes_on` takes packets of, if the last one was of it."""
+        self._goes_on: Callable[[int, int, bytes], bool]
+        self._uncounted = 0
+        """Packets of it, in a row, that are not counted yet …"""
+        self._uncounted_to = 0
+        """… and the number of the last."""
         self._estimator: Any = _make_estimator() if kind == "video" else None
         self._frame_bytes = 0
         """Since the last estimate."""
-        self._estimated_at = float("-inf")
+        self._estimate_at = float("-inf")
         self._timers: list[asyncio.TimerHandle] = []
         self._has_ended = False
         self._is_read = False
@@ -189,6 +204,7 @@ class TrackIntake:
 
     def start(self, parameters: Any) -> None:
         """Reception begins, or goes on with other codecs."""
+        self._look_anew()
         for codec in parameters.codecs:
             name = codec.name.lower()
             if name in VOICE_CODECS or name in VIDEO_CODECS:
@@ -218,31 +234,60 @@ class TrackIntake:
     ) -> None:
         """A packet came (`PacketHandler.receive_rtp`)."""
         # hot path: every packet
-        kind = self._kinds.get(payload_type)
-        if kind is None or self._has_ended:
-            return
-        self.packets += 1
-        self._streams.add(source, number, timestamp, kind.clock_hz, arrived_at)
-        name, is_again = kind.name, False
-        if self._estimator is not None:
+        is_same = source == self._last_source and payload_type == self._last_type
+        if timestamp == self._frame_timestamp and is_same and not is_last and self._goes_on(number, timestamp, payload):
+            self._uncounted += 1
+            self._uncounted_to = number
             self._frame_bytes += size
-            if sent_at is not None and arrived_at - self._estimated_at >= _ESTIMATE_SECONDS:
+            return
+        if self._uncounted:
+            self._count_run()
+        if is_same:
+            kind = self._last_kind
+            self._last_stream.add(number, timestamp, arrived_at)
+        else:
+            kind = self._kinds.get(payload_type, _UNKNOWN_KIND)
+            if kind is _UNKNOWN_KIND or self._has_ended:
+                return
+            self._last_stream = self._streams.add(source, number, timestamp, kind.clock_hz, arrived_at)
+            self._last_source, self._last_type, self._last_kind = source, payload_type, kind
+        self.packets += 1
+        video = self._video
+        if video is not None:
+            self._frame_bytes += size
+            if sent_at is not None and arrived_at >= self._estimate_at:
                 self._estimate(source, sent_at, arrived_at)
-        if not name:
-            original = self._kinds.get(kind.carries)
-            known = self._rtx_sources.get(source, self._media_source)
-            if original is None or known is None or len(payload) < 2:
-                return  # padding that probes the path, or of no known stream
-            is_again = source != known
-            name, source = original.name, known
-            number, payload = int.from_bytes(payload[:2], "big"), payload[2:]
+        if not kind.name:
+            self._receive_again(kind, source, timestamp, payload, is_last=is_last, arrived_at=arrived_at)
+            return
         self._media_source = source
-        if self._video is not None:
-            self._video.receive(
-                name, source, number=number, timestamp=timestamp, payload=payload, marker=is_last, is_again=is_again
-            )
+        if video is not None:
+            video.receive(kind.name, source, number, timestamp, payload, is_last)
+            self._frame_timestamp, self._goes_on = timestamp, video.continues
         elif self._voice is not None:
-            self._voice.receive(name, kind.clock_hz, source, number, timestamp, payload, arrived_at)
+            self._voice.receive(kind.name, kind.clock_hz, source, number, timestamp, payload, arrived_at)
+
+    def _count_run(self) -> None:
+        """Packets in the middle of a frame are counted once something else is to be done."""
+        self._last_stream.add_run(self._uncounted, self._uncounted_to)
+        self.packets += self._uncounted
+        self._uncounted = 0
+
+    def _receive_again(
+        self, kind: _PayloadKind, source: int, timestamp: int, payload: bytes, *, is_last: bool, arrived_at: float
+    ) -> None:
+        """Take the packet that a retransmission carries (RFC 4588)."""
+        self._frame_timestamp = None
+        original = self._kinds.get(kind.carries)
+        known = self._rtx_sources.get(source, self._media_source)
+        if original is None or known is None or len(payload) < 2:
+            return  # padding that probes the path, or of no known stream
+        self._media_source = known
+        number, payload = int.from_bytes(payload[:2], "big"), payload[2:]
+        if self._video is not None:
+            self._video.receive(original.name, known, number, timestamp, payload, is_last, source != known)
+        elif self._voice is not None:
+            self._voice.receive(original.name, kind.clock_hz, known, number, timestamp, payload, arrived_at)
 
     def receive_rtcp(self, packet: Any) -> None:
         """A report from the sender, or its farewell."""
@@ -256,6 +301,7 @@ class TrackIntake:
         if self._has_ended:
             return
         self._has_ended = True
+        self._look_anew()
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -286,10 +332,12 @@ class TrackIntake:
     def reports(self) -> list[Any]:
         """Statistics of each stream, as aiortc's own receiver gives them."""
         assert self._port is not None
+        self._look_anew()
         return self._streams.statistics(self.kind, self._port.transport_id)
 
     def sources(self) -> list[Any]:
         """The streams of the last ten seconds."""
+        self._look_anew()
         return self._streams.sources()
 
     # -- what the sender is told (Feedback) -------------------------------------------------------------------------------
@@ -308,7 +356,10 @@ class TrackIntake:
 
     def _estimate(self, source: int, sent_at: int, arrived_at: float) -> None:
         """Keep the estimate of what the path carries: by frames rather than by packets, and not by every one."""
-        size, self._frame_bytes, self._estimated_at = self._frame_bytes, 0, arrived_at
+        size, self._frame_bytes = self._frame_bytes, 0
+        self._estimate_at = arrived_at + _ESTIMATE_SECONDS
+        if self._port is not None:
+            self._port.sent_time_from = self._estimate_at
         if len(self._estimator.ssrcs) > MAX_STREAMS:
             self._estimator.ssrcs.clear()  # it forgets none by itself; those that go on are back with their next frame
         estimate = self._estimator.add(
@@ -321,11 +372,20 @@ class TrackIntake:
     def _report(self) -> None:
         """Receiver reports (RFC 3550), every half to one and a half seconds."""
         self._timers[0] = asyncio.get_running_loop().call_later(_report_delay(), self._report)
+        self._look_anew()
         reports = self._streams.receiver_reports()
         if reports and self._port is not None:
             self._port.send_rtcp(RtcpRrPacket(ssrc=self._port.ssrc, reports=reports))
 
     # -- inside -----------------------------------------------------------------------------------------------------------
+
+    def _look_anew(self) -> None:
+        """Count what came; the next packet is looked at without regard to the last one."""
+        if self._uncounted:
+            self._count_run()
+        self._last_source = -1
+        self._last_type = -1
+        self._frame_timestamp = None
 
     def _check_free(self) -> None:
         if self.is_wanted:

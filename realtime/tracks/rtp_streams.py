@@ -15,14 +15,14 @@ from aiortc import RTCInboundRtpStreamStats, RTCRemoteOutboundRtpStreamStats, RT
 
 from realtime.tracks.aiortc_names import RtcpReceiverInfo, clamp_packets_lost, current_datetime, datetime_from_ntp
 
-__all__ = ["MAX_STREAMS", "RtpStreams"]
+__all__ = ["MAX_STREAMS", "RtpStream", "RtpStreams"]
 
 MAX_STREAMS = 16
 """Streams of one track that are reported on: a peer cannot make us remember more."""
 _RECENT_SECONDS = 10
 
 
-class _Stream:
+class RtpStream:
     """What came of one stream: RFC 3550, A.1, A.3 and A.8."""
 
     __slots__ = ("clock_hz", "first", "highest", "jitter_q4", "received", "reported", "seen_at", "timestamp", "transit")
@@ -39,6 +39,33 @@ class _Stream:
         self.jitter_q4 = 0
         self.reported = (0, 0)
         """Of the last report: packets expected, packets received."""
+
+    def add(self, number: int, timestamp: int, arrived_at: float) -> None:
+        """Count a packet (`RtpStreams.add`)."""
+        # hot path: most packets
+        self.received += 1
+        self.seen_at = arrived_at
+        ahead = (number - self.highest) & 0xFFFF
+        if not 0 < ahead < 0x8000:
+            return
+        self.highest += ahead
+        if timestamp != self.timestamp:
+            transit = int(arrived_at * self.clock_hz) - timestamp
+            moved = (transit - self.transit) & 0xFFFFFFFF
+            self.timestamp, self.transit = timestamp, transit
+            self.jitter_q4 += min(moved, 0x100000000 - moved) - ((self.jitter_q4 + 8) >> 4)
+
+    def add_run(self, count: int, number: int) -> None:
+        """Count packets that came one behind the other right after another one of the same time stamp.
+
+        Args:
+            count: How many.
+            number: The sequence number of the last.
+        """
+        self.received += count
+        ahead = (number - self.highest) & 0xFFFF
+        if ahead < 0x8000:
+            self.highest += ahead
 
     @property
     def jitter(self) -> int:
@@ -63,14 +90,14 @@ class RtpStreams:
 
     def __init__(self) -> None:
         """Nothing came yet."""
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, RtpStream] = {}
         self._sender_reports: dict[int, tuple[Any, float]] = {}
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._streams)
 
-    def add(self, source: int, number: int, timestamp: int, clock_hz: int, arrived_at: float) -> None:
+    def add(self, source: int, number: int, timestamp: int, clock_hz: int, arrived_at: float) -> RtpStream:
         """Count a packet.
 
         Jitter is that of each time stamp's first packet: the others of a picture come when the path lets them.
@@ -81,25 +108,18 @@ class RtpStreams:
             timestamp: Its time stamp.
             clock_hz: Ticks a second of that.
             arrived_at: When it came, in monotonic seconds.
+
+        Returns:
+            Its stream, which may be forgotten once a packet of another one is counted; until then it takes its packets itself.
         """
-        # hot path: every packet
         stream = self._streams.get(source)
         if stream is None:
             if len(self._streams) >= MAX_STREAMS:
                 self._forget_oldest()
-            self._streams[source] = _Stream(clock_hz, number, timestamp, arrived_at)
-            return
-        stream.received += 1
-        stream.seen_at = arrived_at
-        ahead = (number - stream.highest) & 0xFFFF
-        if not 0 < ahead < 0x8000:
-            return
-        stream.highest += ahead
-        if timestamp != stream.timestamp:
-            transit = int(arrived_at * stream.clock_hz) - timestamp
-            moved = (transit - stream.transit) & 0xFFFFFFFF
-            stream.timestamp, stream.transit = timestamp, transit
-            stream.jitter_q4 += min(moved, 0x100000000 - moved) - ((stream.jitter_q4 + 8) >> 4)
+            stream = self._streams[source] = RtpStream(clock_hz, number, timestamp, arrived_at)
+        else:
+            stream.add(number, timestamp, arrived_at)
+        return stream
 
     def note_report(self, report: Any) -> None:
         """Take a sender's report (RtcpSrPacket); one on a stream that is not known is left out."""

@@ -63,6 +63,8 @@ class VideoIntake:
     """One remote video stream.
 
     Attributes:
+        continues: Takes a packet of the stream that the last one was of, if it goes on with its frame and that is all there is to
+            it (`FrameAssembler.continues`).
         frames: Frames that came.
         undecoded: Of them, never decoded.
         faults: Runs of frames that could not be decoded.
@@ -81,6 +83,7 @@ class VideoIntake:
         self._codec = ""
         self._source: int | None = None
         self._assembler = FrameAssembler("vp8")
+        self.continues = self._assembler.continues
         self._chain: FrameChain | None = None
         self._settling = 0
         """As `SETTLED_FRAMES`, of the last key frame; of the codec, before there was one."""
@@ -151,16 +154,16 @@ class VideoIntake:
 
     # -- packets --------------------------------------------------------------------------------------------------------
 
-    def receive(
+    def receive(  # noqa: PLR0917  (hot path: names cost)
         self,
         codec: str,
         source: int,
-        *,
         number: int,
         timestamp: int,
         payload: bytes,
-        marker: bool,
+        is_last: bool,
         is_again: bool = False,
+        /,
     ) -> None:
         """Take a packet.
 
@@ -170,32 +173,36 @@ class VideoIntake:
             number: Its sequence number.
             timestamp: Its frame's time stamp.
             payload: Its content.
-            marker: It is its frame's last packet.
+            is_last: It is its frame's last packet.
             is_again: It is a retransmission, and was marked as one.
         """
-        # hot path: every packet
+        # hot path: the first and the last packet of every frame
         if source != self._source or codec != self._codec:
-            self._source, self._codec = source, codec
-            self._assembler = FrameAssembler(codec)
-            self._settling = SETTLED_FRAMES[codec]
-            self._chain = None
-            self._lull = None
-            self._gap_since = None
-            if self._timestamp is not None:
-                self._timestamp = None
-                self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
-        elif marker:
+            self._begin_stream(codec, source)
+        elif is_last:
             if self._lull is not None and self._passes_over(number, timestamp, payload):
                 return
-        elif self._assembler.continues(number, timestamp, payload):
+        elif self.continues(number, timestamp, payload):
             return
-        frames = self._assembler.push(number, timestamp, payload, marker=marker, is_again=is_again)
+        frames = self._assembler.push(number, timestamp, payload, marker=is_last, is_again=is_again)
         if frames:
             self._take(frames)
         if self._assembler.waits:
             self._wait_for_missing()
         else:
             self._gap_since = None
+
+    def _begin_stream(self, codec: str, source: int) -> None:
+        self._source, self._codec = source, codec
+        self._assembler = FrameAssembler(codec)
+        self.continues = self._assembler.continues
+        self._settling = SETTLED_FRAMES[codec]
+        self._chain = None
+        self._lull = None
+        self._gap_since = None
+        if self._timestamp is not None:
+            self._timestamp = None
+            self._pts += CLOCK_HZ // 30  # another sender: its time stamps tell nothing about this one's
 
     def tick(self) -> None:
         """Some time has passed: a picture may be wanted although no packet comes. About four times a second."""

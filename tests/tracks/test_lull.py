@@ -126,7 +126,7 @@ class Way:
 
     def put(self, packet: tuple[int, int, bytes, bool], source: int) -> None:
         number, timestamp, payload, marker = packet
-        self.intake.receive(self.codec, source, number=number, timestamp=timestamp, payload=payload, marker=marker)
+        self.intake.receive(self.codec, source, number, timestamp, payload, marker)
 
     def state(self) -> Any:
         """All that anybody can notice, and what it leads to."""
@@ -251,6 +251,7 @@ def test_while_nobody_wants_a_frame_the_sampler_is_asked_about_none():
         way.put((index, 3_000 + index * 3_000, DELTAS["vp8"], True), 1)
     assert way.viewer.questions == asked
     assert way.intake.frames == way.intake.undecoded == 20
+    assert way.intake._chain is not None
     assert len(way.intake._chain.frames) == 20
     way.viewer.sampler.look("camera")
     way.put((20, 3_000 + 20 * 3_000, DELTAS["vp8"], True), 1)

@@ -163,9 +163,7 @@ class Call:
 
     def put(self, packet: tuple[int, int, bytes, bool], source: int = 1) -> None:
         number, timestamp, payload, marker = packet
-        self.intake.receive(
-            self.camera.codec, source, number=number, timestamp=timestamp, payload=payload, marker=marker
-        )
+        self.intake.receive(self.camera.codec, source, number, timestamp, payload, marker)
 
     def _decode(self, packets: list[tuple[int, int, bytes, bool]]) -> None:
         if self.reference is None:

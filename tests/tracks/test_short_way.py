@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from types import SimpleNamespace
 from typing import Any
 
 import pylibsrtp
 import pytest
-from aiortc.rtp import pack_header_extensions
+from aiortc.rtp import pack_header_extensions, unpack_header_extensions
 
 from realtime.tracks.aiortc_internals import short_way as module
 from realtime.tracks.aiortc_internals import srtp
@@ -25,6 +26,7 @@ class Taker:
 
     def __init__(self, *, is_burst: bool = True) -> None:
         self.sent_time_id = 3 if is_burst else 0
+        self.sent_time_from = 1.0
         self.is_burst = is_burst
         self.came: list[tuple[Any, ...]] = []
 
@@ -122,6 +124,53 @@ def test_when_it_was_sent_is_read_of_a_frames_last_packet_only(line):
     line.arrive(line.protect(1, b"a", flags=0x90, between=extension))
     line.arrive(line.protect(2, b"b", flags=0x90, kind=KIND | 0x80, between=extension))
     assert [packet[7] for packet in line.taker.came] == [None, 0x010203]
+
+
+def test_when_it_was_sent_is_read_once_it_is_asked_for(line):
+    profile, content = pack_header_extensions([(3, b"\x01\x02\x03")])
+    extension = struct.pack("!HH", profile, len(content) // 4) + content
+    told = []
+    for number, since in enumerate((1.0, 1.5, 1.6)):
+        line.taker.sent_time_from = since
+        line.arrive(line.protect(number, b"b", flags=0x90, kind=KIND | 0x80, between=extension))
+        told.append(line.taker.came[-1][7])
+    assert told == [0x010203, 0x010203, None]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_when_it_was_sent_is_read_as_aiortc_reads_it(seed):
+    """Of extensions in both forms and any order, with padding between; of damaged ones nothing is read behind their end."""
+    rng = random.Random(seed)
+    longest = rng.choice([16, 40])  # the second form is for longer ones
+    known = [
+        (number, rng.randbytes(rng.choice([1, 3, 3, longest])))
+        for number in rng.sample(range(1, 15), rng.randrange(1, 5))
+    ]
+    profile, content = pack_header_extensions(known)
+    content = bytearray(content)
+    if rng.random() < 0.3:
+        content = bytearray(4) + content
+    if rng.random() < 0.3:
+        content[rng.randrange(len(content))] = rng.randrange(256)
+    if rng.random() < 0.1:
+        profile = rng.randrange(65_536)
+    wanted = rng.choice(known)[0]
+    read = module._sent_at(wanted, memoryview(struct.pack("!HH", profile, len(content) // 4) + content))
+    try:
+        found = unpack_header_extensions(profile, bytes(content))
+    except ValueError:
+        return  # damaged: what came before that is read by us
+    if not any(number in {15, 0} for number, _ in found) or profile != 0xBEDE:
+        assert read == next(
+            (int.from_bytes(at, "big") for number, at in found if number == wanted and len(at) == 3), None
+        )
+
+
+def test_of_header_extensions_nothing_is_read_behind_the_one_that_stops():
+    """RFC 8285, 4.2."""
+    content = b"\xf0\x00\x32\x01\x02\x03\x00\x00"
+    assert module._sent_at(3, memoryview(struct.pack("!HH", 0xBEDE, 2) + content)) is None
+    assert module._sent_at(3, memoryview(struct.pack("!HH", 0xBEDE, 2) + content[2:] + bytes(2))) == 0x010203
 
 
 @pytest.mark.parametrize("content", [b"\x33\x01\x02\x03", b"\x30\x01\x00\x00", b"\x3f\x01\x02\x03"])

@@ -62,7 +62,8 @@ class PacketHandler(Protocol):
             is_last: Its marker bit: a picture's last packet.
             payload: Its content without padding.
             size: Bytes of content and padding.
-            sent_at: When it was sent (abs-send-time, 1/2^18 s, 24 bits), if it is a picture's last and says so.
+            sent_at: When it was sent (abs-send-time, 1/2^18 s, 24 bits), if it is a picture's last, that is asked for
+                (`ReceiverPort.sent_time_from`), and it says so.
             arrived_at: When it came, in monotonic seconds.
         """
         ...
@@ -118,6 +119,9 @@ class ReceiverPort:
 
     Attributes:
         track: The remote track.
+        sent_time_id: The header extension that tells when a packet was sent; 0: none does.
+        sent_time_from: From then on, in monotonic seconds, the handler asks for that.
+        is_burst: Several packets come at once: those of a picture.
     """
 
     def __init__(self, transceiver: Any, handler: PacketHandler) -> None:
@@ -139,6 +143,7 @@ class ReceiverPort:
         self._has_ended = False
         self._failing: set[str] = set()
         self.sent_time_id = 0
+        self.sent_time_from = float("-inf")
         self.is_burst: bool = self.track.kind == "video"
         receiver.receive = self._receive
         receiver.stop = self._stop

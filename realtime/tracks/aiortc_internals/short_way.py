@@ -22,14 +22,17 @@ import pylibsrtp
 
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, TAKEN, read_ourselves
 from realtime.tracks.aiortc_internals.srtp import PLACE_BYTES, PacketPlace
-from realtime.tracks.aiortc_names import StunProtocol, unpack_header_extensions
+from realtime.tracks.aiortc_names import StunProtocol
 
 __all__ = ["PacketTaker", "ShortWay", "short_way"]
 
 logger = logging.getLogger("realtime.tracks.aiortc_internals")
 
 _HEADER = struct.Struct("!BBHLL")
-_EXTENSION = struct.Struct("!HH")
+_ONE_BYTE, _TWO_BYTES = 0xBEDE, 0x1000
+"""The forms of header extensions."""
+_RESERVED = 15
+"""Whatever follows this one of the first form is not to be read."""
 _MAX_LEARNED = 64
 _MAX_SRTP_BYTES = 1_500
 """pylibsrtp takes no longer packet. aiortc does not expect that, and would end the call."""
@@ -42,7 +45,10 @@ class PacketTaker(Protocol):
     """Whose packets they are."""
 
     sent_time_id: int
-    """Which header extension tells when a packet was sent; 0: nobody asks."""
+    """Which header extension tells when a packet was sent; 0: none does."""
+
+    sent_time_from: float
+    """From then on, in monotonic seconds, that is asked of the last packet of a frame."""
 
     is_burst: bool
     """Several packets come at once: those of a picture."""
@@ -112,7 +118,7 @@ class ShortWay:
         if flags & 0x10:
             extended = begin
             begin += 4 + 4 * (view[begin + 2] << 8 | view[begin + 3])
-            if kind > 127 and taker.sent_time_id and begin <= end:
+            if kind > 127 and arrived_at >= taker.sent_time_from and taker.sent_time_id and begin <= end:
                 sent_at = _sent_at(taker.sent_time_id, view[extended:begin])
         size = end - begin
         if flags & 0x20 and size > 0:
@@ -160,14 +166,26 @@ class ShortWay:
 
 
 def _sent_at(wanted: int, extensions: memoryview) -> int | None:
-    """When a packet was sent (abs-send-time, 24 bits of 1/2^18 s), from its header extensions; None: unknown."""
-    (profile, _), content = _EXTENSION.unpack_from(extensions), bytes(extensions[4:])
-    try:
-        found = unpack_header_extensions(profile, content)
-    except ValueError as error:
-        logger.debug("the header extensions of a packet are damaged: %s", error)
+    """When a packet was sent (abs-send-time, 24 bits of 1/2^18 s), from its header extensions (RFC 8285); None: unknown."""
+    profile = extensions[0] << 8 | extensions[1]
+    if profile != _ONE_BYTE and profile & 0xFFF0 != _TWO_BYTES:
         return None
-    return next((int.from_bytes(value, "big") for number, value in found if number == wanted and len(value) == 3), None)
+    at, end = 4, len(extensions)
+    while at < end - 1:
+        head = extensions[at]
+        if not head:  # padding
+            at += 1
+            continue
+        if profile == _ONE_BYTE:
+            number, size, at = head >> 4, (head & 0x0F) + 1, at + 1
+            if number == _RESERVED:
+                return None
+        else:
+            number, size, at = head, extensions[at + 1], at + 2
+        if number == wanted and size == 3 and at + 3 <= end:
+            return extensions[at] << 16 | extensions[at + 1] << 8 | extensions[at + 2]
+        at += size
+    return None
 
 
 _ways: WeakKeyDictionary[Any, ref[ShortWay] | None] = WeakKeyDictionary()
