@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import asyncio
+import asyncio.constants
 import inspect
 import os
 import subprocess
 import sys
 import threading
+import traceback
 import wave
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -28,6 +30,12 @@ from blockbuster import BlockBuster
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("desk", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# A loop in debug mode notes where each future, task and handle was made, by default the whole way from pytest down, which
+# took more than a third of an async test's time. The innermost places are what its messages show.
+_NOTED_PLACES = 3
+asyncio.constants.DEBUG_STACK_DEPTH = _NOTED_PLACES
+traceback.extract_stack.__defaults__ = (None, _NOTED_PLACES)  # asyncio's C half calls it with no argument
 
 _WATCHED_PACKAGES = ["realtime", "aiortc", "aioice", "websockets"]
 _LASTING_THREADS = ("realtime-", "asyncio_")  # one pool per process; the loop's own executor ends with the loop
