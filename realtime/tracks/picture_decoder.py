@@ -123,13 +123,13 @@ def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: boo
     One that had seen another call's frames would show them: what a damaged frame leaves out stays as the memory was, and what a
     stream does not say of itself (colors) as the one before said it. Making a decoder takes a hundredth of the time of a picture.
 
-    A key frame without others is spared a loop filter that hardly changes it.
+    A VP8 key frame without others is spared a loop filter that hardly changes it.
 
     Raises:
         DecodeError: One of them is damaged.
     """
-    filters = len(frames) != 1 or not is_faintly_filtered(codec, frames[0].frame.payloads)
-    return PictureDecoder(codec, filters_keys=filters).decode(frames, only_newest=only_newest)
+    is_plain = codec == "vp8" and len(frames) == 1 and is_faintly_filtered(frames[0].frame.payloads)
+    return PictureDecoder(codec, filters_keys=not is_plain).decode(frames, only_newest=only_newest)
 
 
 def _h264_frame_of(payloads: Sequence[bytes]) -> bytes:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from realtime.tracks import h264_header, vp8_header
 from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler
 from realtime.tracks.key_requests import KeyRequests
 from realtime.tracks.picture_decoder import (
@@ -27,7 +28,6 @@ from realtime.tracks.picture_decoder import (
     decode_alone,
 )
 from realtime.tracks.picture_sink import Feedback, Lull, PictureSink
-from realtime.tracks.vp8_header import is_fine_key
 
 __all__ = ["Feedback", "PictureSink", "VideoIntake"]
 
@@ -35,6 +35,8 @@ logger = logging.getLogger("realtime.tracks.sampled_decode")
 
 SETTLED_FRAMES = {"vp8": 1, "h264": 2}
 """So many frames after a key frame the picture is as good as it gets soon (docs/frame-cost.md) …"""
+_IS_FINE_KEY = {"vp8": vp8_header.is_fine_key, "h264": h264_header.is_fine_key}
+"""… unless the key frame says that it is fine; …"""
 SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
 CHEAP_FRAMES = 8
@@ -293,7 +295,7 @@ class VideoIntake:
             self._chain = None
         elif frame.is_key:
             self._chain = FrameChain(self._codec, [chained])
-            self._settling = 0 if is_fine_key(self._codec, frame.payloads[0]) else SETTLED_FRAMES[self._codec]
+            self._settling = 0 if _IS_FINE_KEY[self._codec](frame.payloads) else SETTLED_FRAMES[self._codec]
             self._requests.receive_key(self._pts / CLOCK_HZ)
         elif self._chain is not None:
             self._lengthen(self._chain, chained)

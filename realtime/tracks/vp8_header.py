@@ -104,25 +104,21 @@ class _Bits:
         return -value if self.number(1) else value
 
 
-def is_fine_key(codec: str, payload: bytes) -> bool:
-    """Whether a key frame says of itself that it is a good picture, as only VP8's does in a place that is cheap to read.
+def is_fine_key(payloads: Sequence[bytes]) -> bool:
+    """Whether a key frame says of itself that it is a good picture.
 
     Args:
-        codec: Its codec, in small letters.
-        payload: Its first RTP payload.
-    """
-    return codec == "vp8" and _header_in(payload).quantizer <= FINE
-
-
-def is_faintly_filtered(codec: str, payloads: Sequence[bytes]) -> bool:
-    """Whether a key frame says of itself that it looks the same without its loop filter, as only VP8's does.
-
-    Args:
-        codec: Its codec, in small letters.
         payloads: Its RTP payloads.
     """
-    if codec != "vp8":
-        return False
+    return _header_in(payloads[0]).quantizer <= FINE
+
+
+def is_faintly_filtered(payloads: Sequence[bytes]) -> bool:
+    """Whether a key frame says of itself that it looks the same without its loop filter.
+
+    Args:
+        payloads: Its RTP payloads.
+    """
     _, level, pixels = _header_in(payloads[0])
     return level <= FAINT and 8 * sum(map(len, payloads)) >= pixels * _RICH
 

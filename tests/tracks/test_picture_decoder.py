@@ -237,7 +237,7 @@ def psnr(frame: av.VideoFrame, luma: Any) -> float:
 @pytest.mark.parametrize("noise", [2, 4])
 def test_a_key_frame_that_is_shown_alone_is_as_good_without_a_faint_loop_filter(noise, quantizer):
     key, luma = camera_key(noise=noise, quantizer=quantizer)
-    assert is_faintly_filtered("vp8", key.frame.payloads)
+    assert is_faintly_filtered(key.frame.payloads)
     [plain] = decode_alone("vp8", [key])
     [filtered] = PictureDecoder("vp8").decode([key])
     assert psnr(plain, luma) > psnr(filtered, luma) - 0.1

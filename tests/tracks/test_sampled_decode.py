@@ -15,7 +15,7 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
-from realtime.tracks import vp8_header
+from realtime.tracks import h264_header, vp8_header
 from realtime.tracks.encoded_video import FrameAssembler
 from realtime.tracks.picture_decoder import PictureDecoder, UndecodedFrame
 from realtime.tracks.sampled_decode import (
@@ -27,6 +27,7 @@ from realtime.tracks.sampled_decode import (
 )
 
 CODECS = ["vp8", "h264"]
+HEADERS = {"vp8": vp8_header, "h264": h264_header}
 FPS = 30
 
 
@@ -237,7 +238,7 @@ def test_what_nobody_looks_at_is_not_decoded(codec):
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_picture_a_second_comes_in_time_and_is_what_full_decoding_gives(codec, monkeypatch):
-    monkeypatch.setattr(vp8_header, "FINE", -1)
+    monkeypatch.setattr(HEADERS[codec], "FINE", -1)
     call = Call(codec)
     call.every(1.0)
     call.go(155)
@@ -251,11 +252,12 @@ def test_a_picture_a_second_comes_in_time_and_is_what_full_decoding_gives(codec,
         assert arrived_at * FPS == pytest.approx(picture.pts * FPS / 90_000, abs=0.01)
 
 
-def test_a_key_frame_that_is_a_good_picture_is_shown_alone(monkeypatch, decoded):
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_key_frame_that_is_a_good_picture_is_shown_alone(codec, monkeypatch, decoded):
     """A frame after it would cost more and come later, and may be a poorer one."""
-    for fine, frames in ((127, 1), (-1, 2)):
-        monkeypatch.setattr(vp8_header, "FINE", fine)
-        call = Call("vp8")
+    for fine, frames in ((127, 1), (-1, 1 + SETTLED_FRAMES[codec])):
+        monkeypatch.setattr(HEADERS[codec], "FINE", fine)
+        call = Call(codec)
         call.every(1.0)
         call.go(FPS * 4)
         decoded.clear()
