@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from realtime.chat.messages import ChatMessage
 from realtime.core.settings import Agent, ToolSpec, TurnDetection
@@ -67,9 +67,8 @@ class ConfigureSession:
     """How many `CreateItem`s follow at once that tell an earlier conversation; some providers take them in another way."""
 
 
-@dataclass(slots=True, kw_only=True)
-class AppendAudio:
-    """Send input audio. Not frozen, as the others are: one is made fifty times a second, and freezing costs thrice the making."""
+class AppendAudio(NamedTuple):
+    """Send input audio. No dataclass, as the others are: one is made fifty times a second, and that takes a third as long."""
 
     command_id: str
     """Ours."""

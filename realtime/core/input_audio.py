@@ -10,11 +10,15 @@ Positions are integers of samples since the connection's first sample (behaviour
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import cast
 
 from realtime.core.commands import AppendAudio, ClearAudio, CommitAudio
 
 __all__ = ["AudioTape", "InputAudio"]
 
+_append = cast("Callable[[type[AppendAudio], tuple[str, bytes]], AppendAudio]", tuple.__new__)
+"""Makes one in a quarter of the time: its own way checks what it is given."""
 _IDLE_REPLAY_SECONDS = 1.0
 """Replayed when nobody was speaking: what a provider's prefix padding may reach back for, and what may be under way."""
 
@@ -218,7 +222,7 @@ class InputAudio:
             replay.keep_last(needed)
         if self.records:
             self.live.append(pcm)
-        return AppendAudio(command_id=command_id, pcm=pcm)
+        return _append(AppendAudio, (command_id, pcm))
 
     # -- what was sent ----------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class RateBridge:
             return [command]
         if isinstance(command, AppendAudio):
             sound = spoken.convert(command.pcm)
-            return [replace(command, pcm=sound)] if sound else []
+            return [command._replace(pcm=sound)] if sound else []
         if isinstance(command, ClearAudio):
             spoken.flush()
         elif isinstance(command, CommitAudio):

@@ -107,7 +107,9 @@ class SessionRuntime:
             wall_offset=clock.wall() - now,
             now=now,
         )
-        machine = SessionMachine(settings, capabilities, context, make_id=ids, wall_offset=opening.wall_offset, now=now)
+        machine = SessionMachine(
+            settings, capabilities, context, make_id=ids.make, wall_offset=opening.wall_offset, now=now
+        )
         self._encoder = PictureEncoder(
             encode_options, detail=settings.image_detail, max_image_bytes=capabilities.max_image_bytes
         )

@@ -129,7 +129,7 @@ class _Player:
             read(opening["settings"], blobs),
             read(opening["capabilities"], blobs),
             ChatContext(messages, handoffs),
-            make_id=SessionIds(str(opening["id_prefix"])),
+            make_id=SessionIds(str(opening["id_prefix"])).make,
             wall_offset=float(opening["wall_offset"]),
             now=float(opening["now"]),
         )

@@ -91,7 +91,10 @@ class AudioIntake:
             timers: The running loop.
         """
         self._rate_hz = rate_hz
-        self._deliver = deliver
+        self.deliver = deliver
+        """Takes the sound; it may be changed."""
+        self.delivered = 0
+        """Samples that it was given, those that it is being given included."""
         self._timers = timers
         self._order: PacketOrder[_Voice] = PacketOrder(GAP_PACKETS)
         self._codec = ""
@@ -152,8 +155,9 @@ class AudioIntake:
             self._number = number
             self._played_at = arrived_at
             self._packets += 1
+            decode = self._decode
             try:
-                sound = self._decode(payload)
+                sound = decode(payload)
             except Exception as error:
                 sound = self._stand_in(error)
             if len(sound) != self._sound_bytes:
@@ -162,7 +166,9 @@ class AudioIntake:
             if self._converter is not None:
                 sound = self._converter.convert(sound)
             if sound:
-                self._deliver(sound)
+                self.delivered += len(sound) // 2
+                deliver = self.deliver
+                deliver(sound)
         else:
             self._put_in_order(codec, clock_hz, source, _Voice(number, timestamp, payload))
 
@@ -342,7 +348,8 @@ class AudioIntake:
 
     def _give(self, pcm: bytes) -> None:
         if pcm:
-            self._deliver(pcm)
+            self.delivered += len(pcm) // 2
+            self.deliver(pcm)
 
 
 def _signed(ticks: int) -> int:

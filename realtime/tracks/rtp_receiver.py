@@ -143,6 +143,7 @@ class TrackIntake:
         self._wants_all = False
         self._voice: AudioIntake | None = None
         self._voice_pts = 0
+        """Samples that earlier intakes of sound delivered."""
         self._on_pcm: Callable[[bytes], None] | None = None
         self._rate_hz = _OWN_RATE_HZ
         self._video: VideoIntake | None = VideoIntake(self) if kind == "video" else None
@@ -318,6 +319,8 @@ class TrackIntake:
             self._video.decode_all(self._queue_frame)
         elif self._voice is None:
             self._open_voice()
+        else:
+            self._voice.deliver = self._listener()
 
     def read_no_more(self) -> None:
         """Nobody reads the track itself any more: only what a session wants is decoded."""
@@ -328,6 +331,8 @@ class TrackIntake:
                 self._video.use(None)
         elif self._on_pcm is None:
             self._close_voice()
+        elif self._voice is not None:
+            self._voice.deliver = self._listener()
 
     def reports(self) -> list[Any]:
         """Statistics of each stream, as aiortc's own receiver gives them."""
@@ -402,11 +407,16 @@ class TrackIntake:
 
     def _open_voice(self) -> None:
         if self.kind == "audio" and not self._has_ended:
-            self._voice = AudioIntake(self._rate_hz, self._deliver, asyncio.get_running_loop())
+            self._voice = AudioIntake(self._rate_hz, self._listener(), asyncio.get_running_loop())
+
+    def _listener(self) -> Callable[[bytes], None]:
+        """Who takes the sound: whoever listens, straight, unless somebody reads the track itself as well."""
+        return self._deliver if self._is_read or self._on_pcm is None else self._on_pcm
 
     def _close_voice(self) -> None:
         if self._voice is not None:
             self._voice.close()
+            self._voice_pts += self._voice.delivered
             self._voice = None
 
     def _deliver(self, pcm: bytes) -> None:
@@ -416,10 +426,10 @@ class TrackIntake:
             frame = av.AudioFrame(format="s16", layout="mono", samples=len(pcm) // 2)
             frame.sample_rate = self._rate_hz
             frame.time_base = Fraction(1, self._rate_hz)
-            frame.pts = self._voice_pts
+            assert self._voice is not None
+            frame.pts = self._voice_pts + self._voice.delivered - frame.samples
             frame.planes[0].update(pcm.ljust(frame.planes[0].buffer_size, b"\0"))
             self._queue_frame(frame)
-        self._voice_pts += len(pcm) // 2
 
     def _queue_frame(self, frame: Any) -> None:
         if self._port is not None:

@@ -26,7 +26,7 @@ READS = {
     *("next_event", "next_command", "get_deadline", "messages", "new_messages", "statistics", "configuration"),
     *("revision", "pending", "usage", "context_window_used", "agent", "is_closed", "is_connected"),
     *("is_busy", "control_waiting", "has_link_command", "context", "looks_at_frame", "published", "is_frame_due"),
-    *("heard_so_far", "has_output", "would_hold_frame"),
+    *("heard_so_far", "has_output", "would_hold_frame", "frame_lull"),
 }
 
 
@@ -134,9 +134,14 @@ def test_what_a_recording_cannot_hold_is_refused():
 
 def test_ids_are_made_again_from_their_beginning():
     ids = SessionIds()
-    made = [ids() for _ in range(1_000)]
+    made = [ids.make() for _ in range(1_000)]
     assert len(set(made)) == 1_000
     assert {len(one) for one in made} == {32}
     same = SessionIds(ids.prefix)
-    assert [same() for _ in range(1_000)] == made
+    assert [same.make() for _ in range(1_000)] == made
     assert SessionIds().prefix != ids.prefix
+    assert [SessionIds(strange).make() for strange in ("%s", "%", "%%d")] == [
+        "%s" + "1".zfill(12),
+        "%" + "1".zfill(12),
+        "%%d" + "1".zfill(12),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import SimpleNamespace
 from typing import Any
@@ -327,3 +328,30 @@ async def test_sound_is_not_decoded_for_an_application_that_has_stopped_reading(
     voice.intake.read_no_more()
     voice.send(1, 2)
     assert len(voice.heard) > 0
+
+
+async def test_who_begins_to_read_in_mid_call_and_begins_again_gets_sound_at_its_time(voice, monkeypatch):
+    """The session hears it at any time; frames stand where its sound stands."""
+    frames: list[Any] = []
+    monkeypatch.setattr(voice.port, "queue_frame", frames.append)
+    voice.intake.listen(8_000, voice.heard.extend)
+    numbers = iter(range(100))
+
+    def send(packets: int) -> None:
+        for number in itertools.islice(numbers, packets):
+            voice.send(1, number, at_ms=20 * number)
+
+    send(3)
+    voice.intake.read_by_others()
+    send(2)
+    voice.intake.read_no_more()
+    send(4)
+    voice.intake.read_by_others()
+    send(1)
+    voice.intake.let_go()
+    send(1)
+    assert [frame.pts for frame in frames] == [number * 160 for number in (3, 4, 9, 10)]
+    assert [bytes(frame.planes[0])[:320] for frame in frames[:3]] == [
+        bytes(voice.heard)[number * 320 :][:320] for number in (3, 4, 9)
+    ]
+    assert len(voice.heard) == 10 * 320
