@@ -11,6 +11,7 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from fractions import Fraction
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import av
@@ -402,6 +403,30 @@ async def test_a_strangers_datagrams_do_not_end_the_call(call, monkeypatch, is_o
     await call.until(lambda: intake.packets > packets + 50)
     assert call.receiver.connectionState == "connected"
     assert not call.ended
+
+
+@pytest.mark.parametrize("is_own_loop", [True, False])
+async def test_a_long_datagram_reaches_dtls_whole(call, monkeypatch, is_own_loop):
+    """A record of DTLS may have 16 KB (RFC 6347): one that were cut off could not be read, and the data channel would wait."""
+    if not is_own_loop:
+        monkeypatch.setattr(short_way, "read_ourselves", lambda *_: False)
+    intake = await call.open(Voice())
+    await call.until(lambda: intake.packets > 5)
+    ours, theirs = call.receiver.getReceivers()[0].transport, call.sender.getSenders()[0].transport
+    came: list[bytes] = []
+
+    async def take(data: bytes) -> None:
+        came.append(data)
+        call.changed.set()
+
+    ours._register_data_receiver(SimpleNamespace(_handle_data=take, _handle_disconnect=lambda: None))
+    theirs._ssl.send(b"word" * 4_000)
+    record = theirs._ssl.bio_read(65_536)
+    assert len(record) > 16_000
+    await theirs.transport._send(record)
+    await call.until(lambda: bool(came))
+    assert came[0] == (b"word" * 4_000)[: len(came[0])]  # aiortc reads so much of a record at a time
+    assert call.receiver.connectionState == "connected"
 
 
 async def test_a_forged_packet_is_not_taken(call):

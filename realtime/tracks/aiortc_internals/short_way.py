@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, ref
 import pylibsrtp
 
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, TAKEN, read_ourselves
-from realtime.tracks.aiortc_internals.srtp import PLACE_BYTES, PacketPlace
+from realtime.tracks.aiortc_internals.srtp import LONGEST_PACKET, PacketPlace
 from realtime.tracks.aiortc_names import StunProtocol
 
 __all__ = ["PacketTaker", "ShortWay", "short_way"]
@@ -99,7 +99,7 @@ class ShortWay:
         """
         # hot path: every packet
         view = self._view
-        if size <= 12 or not 127 < view[0] < 192:
+        if not 12 < size <= LONGEST_PACKET or not 127 < view[0] < 192:
             return FOREIGN
         flags, kind, number, timestamp, source = _HEADER.unpack_from(view)
         taker = self._takers.get(source << 7 | kind & 0x7F)
@@ -134,7 +134,7 @@ class ShortWay:
     def _receive(self, data: bytes, component: int) -> None:
         """What comes of a connection that we do not read ourselves, and what is on the long way already."""
         size = len(data)
-        if size <= PLACE_BYTES:
+        if size <= LONGEST_PACKET:
             self._view[:size] = data
             if self.take(size, monotonic()) != FOREIGN:
                 return
@@ -156,7 +156,7 @@ class ShortWay:
         def receive(data: Any, address: Any) -> None:
             # hot path: every packet
             size = len(data)
-            if 12 < size <= PLACE_BYTES and data[0] > 127:
+            if 12 < size <= LONGEST_PACKET and data[0] > 127:
                 self._view[:size] = data
                 if self.take(size, monotonic()) != FOREIGN:
                     return

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from mmap import mmap
 from typing import Any
 
 import pylibsrtp
 
-__all__ = ["PLACE_BYTES", "PacketPlace"]
+__all__ = ["LONGEST_PACKET", "PLACE_BYTES", "PacketPlace"]
 
 logger = logging.getLogger("realtime.tracks.aiortc_internals")
 
-PLACE_BYTES = 2048
-"""More than a packet of media has (pylibsrtp takes 1,500). What is longer comes cut off, and then it is not authentic."""
+PLACE_BYTES = 65_536
+"""More than any datagram has, so that none comes cut off: records of DTLS have up to 18 KB (RFC 6347), several may come at once, and
+a data channel finds out how many the path takes (RFC 8261). What nothing comes into takes no memory."""
+LONGEST_PACKET = 2048
+"""More than a packet of media has (pylibsrtp takes 1,500). What is longer is none."""
 
 
 def _binding() -> Any:
@@ -44,7 +48,7 @@ class PacketPlace:
 
     def __init__(self, session: Any) -> None:
         """Make one for a pylibsrtp.Session."""
-        place = bytearray(PLACE_BYTES)
+        place = mmap(-1, PLACE_BYTES)
         self.view = view = memoryview(place)
         in_place = _open_in_place(session, place)
         is_known = in_place is not None and _opens(in_place)
@@ -60,7 +64,7 @@ def _open_copy(session: Any, view: memoryview) -> Callable[[int], int]:
     return open_packet
 
 
-def _open_in_place(session: Any, place: bytearray) -> Callable[[int], int] | None:
+def _open_in_place(session: Any, place: mmap) -> Callable[[int], int] | None:
     if _BINDING is None or not hasattr(session, "_srtp"):
         return None
     ffi, unprotect = _BINDING.ffi, _BINDING.lib.srtp_unprotect
