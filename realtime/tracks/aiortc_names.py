@@ -16,7 +16,6 @@ __all__ = [
     "RTP_HISTORY_SIZE",
     "HeaderExtensions",
     "HeaderExtensionsMap",
-    "RemoteBitrateEstimator",
     "RemoteStreamTrack",
     "RtcpByePacket",
     "RtcpPsfbPacket",
@@ -47,7 +46,6 @@ try:
     from aiortc.clock import current_datetime, current_ntp_time, datetime_from_ntp
     from aiortc.codecs import is_rtx
     from aiortc.codecs.h264 import h264_depayload
-    from aiortc.rate import RemoteBitrateEstimator
     from aiortc.rtcdtlstransport import State
     from aiortc.rtcrtpreceiver import RemoteStreamTrack
     from aiortc.rtcrtpsender import random_sequence_number

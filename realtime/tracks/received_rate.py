@@ -1,6 +1,6 @@
 """How much comes in, over the last second: what the estimate of a path's capacity begins with.
 
-Owns: `ReceivedRate`. Driven by the receiver, frame by frame; pure, time is an argument. It says what `aiortc.rate.RateCounter`
+Owns: `ReceivedRate`. Driven by `path_estimate`, frame by frame; pure, time is an argument. It says what `aiortc.rate.RateCounter`
 says, in whose place it stands. That one goes through a thousand places a second for each track; this one only through what came.
 """
 

@@ -24,7 +24,6 @@ from realtime.tracks.aiortc_names import (
     RTCP_PSFB_APP,
     RTCP_PSFB_PLI,
     RTCP_RTPFB_NACK,
-    RemoteBitrateEstimator,
     RtcpByePacket,
     RtcpPsfbPacket,
     RtcpRrPacket,
@@ -35,7 +34,7 @@ from realtime.tracks.aiortc_names import (
 )
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
-from realtime.tracks.received_rate import ReceivedRate
+from realtime.tracks.path_estimate import PathEstimate
 from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStream, RtpStreams
 from realtime.tracks.sampled_decode import PictureSink, VideoIntake
 
@@ -132,7 +131,7 @@ class TrackIntake:
         """Packets of it, in a row, that are not counted yet …"""
         self._uncounted_to = 0
         """… and the number of the last."""
-        self._estimator: Any = _make_estimator() if kind == "video" else None
+        self._path = PathEstimate()
         self._frame_bytes = 0
         """Since the last estimate."""
         self._estimate_at = float("-inf")
@@ -365,13 +364,12 @@ class TrackIntake:
         self._estimate_at = arrived_at + _ESTIMATE_SECONDS
         if self._port is not None:
             self._port.sent_time_from = self._estimate_at
-        if len(self._estimator.ssrcs) > MAX_STREAMS:
-            self._estimator.ssrcs.clear()  # it forgets none by itself; those that go on are back with their next frame
-        estimate = self._estimator.add(
-            abs_send_time=sent_at, arrival_time_ms=int(arrived_at * 1000), payload_size=size, ssrc=source
-        )
-        if estimate is not None and self._port is not None:
-            fci = pack_remb_fci(*estimate)
+        path = self._path
+        if len(path.sources) > MAX_STREAMS:
+            path.sources.clear()  # it forgets none by itself; those that go on are back with their next frame
+        told = path.add(source, sent_at, int(arrived_at * 1000), size)
+        if told is not None and self._port is not None:
+            fci = pack_remb_fci(told, list(path.sources))
             self._port.send_rtcp(RtcpPsfbPacket(fmt=RTCP_PSFB_APP, ssrc=self._port.ssrc, media_ssrc=0, fci=fci))
 
     def _report(self) -> None:
@@ -461,13 +459,6 @@ class _Reader:
 
     def receive(self, frame: Any, arrived_at: float) -> None:
         """Every picture goes to the track's queue already."""
-
-
-def _make_estimator() -> Any:
-    estimator = RemoteBitrateEstimator()
-    rate: Any = ReceivedRate(1000, 8000)
-    estimator.incoming_bitrate = rate
-    return estimator
 
 
 def _report_delay() -> float:

@@ -14,6 +14,7 @@ from realtime.errors import UserError
 from realtime.media import g711
 from realtime.testing import FakeTrack
 from realtime.tracks.direct import DirectReader
+from realtime.tracks.path_estimate import PathEstimate
 from realtime.tracks.rtp_receiver import TrackIntake
 from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStreams
 
@@ -109,7 +110,7 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
     for step in range(300):
         pictures.send(step, 0, at_ms=33 * step, payload=b"\x10\x01" + bytes(500))
         pictures.send(step, 1, at_ms=33 * step + 16, payload=b"\x10\x01" + bytes(500))
-    assert len(pictures.intake._estimator.ssrcs) <= MAX_STREAMS + 1
+    assert len(pictures.intake._path.sources) <= MAX_STREAMS + 1
     told = [packet for packet in pictures.port.reports if packet.fmt == 15]
     assert told
     assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
@@ -118,11 +119,11 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
 async def test_what_the_path_carries_is_estimated_for_every_third_frame_and_of_all_bytes(pictures, monkeypatch):
     estimates: list[tuple[int, int]] = []
 
-    def add(*, abs_send_time: int, arrival_time_ms: int, payload_size: int, ssrc: int) -> None:
-        del abs_send_time, ssrc
-        estimates.append((arrival_time_ms, payload_size))
+    def add(_: Any, source: int, sent_at: int, arrived_ms: int, size: int) -> None:
+        del source, sent_at
+        estimates.append((arrived_ms, size))
 
-    monkeypatch.setattr(pictures.intake._estimator, "add", add)
+    monkeypatch.setattr(PathEstimate, "add", add)
     for number in range(100):
         pictures.send(1, number, at_ms=33 * number, payload=b"\x10\x01" + bytes(98))
     assert estimates == [(0, 100), *((99 * index, 300) for index in range(1, 34))]

@@ -18,7 +18,7 @@ from aiortc import RTCDtlsTransport, RTCRtpReceiver, RTCRtpSender
 
 from realtime.tracks.aiortc_internals.expected import difference
 from realtime.tracks.aiortc_internals.short_way import ShortWay, short_way
-from realtime.tracks.aiortc_names import RemoteBitrateEstimator, RemoteStreamTrack
+from realtime.tracks.aiortc_names import RemoteStreamTrack
 
 __all__ = ["PacketHandler", "ReceiverPort", "take_over", "unsupported"]
 
@@ -109,7 +109,6 @@ def unsupported() -> str:
             (RTCRtpReceiver, "_handle_disconnect", ["self"]),
             (RemoteStreamTrack, "recv", ["self"]),
             (RTCRtpSender, "send", ["self", "parameters"]),
-            (RemoteBitrateEstimator, "add", ["self", "arrival_time_ms", "abs_send_time", "payload_size", "ssrc"]),
         ]
     )
 
