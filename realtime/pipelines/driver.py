@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from realtime.core.commands import AppendAudio, LinkCommand, LocalCommand
 from realtime.core.events import ErrorReported, SessionEvent
@@ -21,8 +21,9 @@ from realtime.errors import SessionClosed
 from realtime.pipelines.clock import Clock, Timer
 from realtime.pipelines.event_stream import EventStream
 from realtime.pipelines.record import MachineTap, Opening
+from realtime.pipelines.sound_line import SoundLine
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "Ear"]
 
 T = TypeVar("T")
 
@@ -30,6 +31,17 @@ _UNSAID_MS = 1_000
 """The machine is told of a reply that plays on at least this often."""
 
 logger = logging.getLogger(__name__)
+
+
+class Ear(Protocol):
+    """What listens to the user's sound besides the model."""
+
+    is_listening: bool
+    """It wants sound, whether the model reports speech or not."""
+
+    def receive(self, audio: bytes) -> None:
+        """Hear PCM16 mono, whole samples, after the machine took it."""
+        ...
 
 
 class Driver:
@@ -43,6 +55,9 @@ class Driver:
         self._clock = clock
         self._execute: Callable[[LocalCommand], None] = _refuse
         self._wake_link: Callable[[], None] = _nothing
+        self._ear: Ear | None = None
+        self.sound_line: SoundLine | None = None
+        """Sends sound at once; the link's, which lets it be None while something else is to be sent, or if the transport cannot."""
         self._observers: list[Callable[[SessionEvent], None]] = []
         self._streams: weakref.WeakSet[EventStream] = weakref.WeakSet()
         self._timer: Timer | None = None
@@ -62,6 +77,10 @@ class Driver:
         """Say who carries out local commands, and who is woken when something may be waiting for the provider."""
         self._execute = execute
         self._wake_link = wake_link
+
+    def lend_ear(self, ear: Ear) -> None:
+        """Let somebody hear the user's sound too: while they are listening, and where the model reports no speech."""
+        self._ear = ear
 
     def observe(self, observer: Callable[[SessionEvent], None]) -> None:
         """Call `observer` with every event, within the step. It must not raise, wait or feed."""
@@ -145,28 +164,25 @@ class Driver:
         if played_ms is not None and self._heard_reply is not None and not self._closed:
             self._entrance.receive_played(self._heard_reply, played_ms, now=self._clock.now())
 
-    def receive_audio(
-        self, pcm: bytes, send: Callable[[AppendAudio], None] | None = None
-    ) -> None:  # hot path: 50 times a second
-        """Feed the user's sound.
-
-        Args:
-            pcm: PCM16 mono at the model's rate, whole samples.
-            send: Sends it at once, if nothing waits before it; must not raise. None: the socket does not take it.
-        """
+    def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
+        """Feed the user's sound, PCM16 mono at the model's rate, whole samples. It is sent at once where nothing waits before it."""
         if self._closed:
             return
-        now = self._clock.now
+        line, now = self.sound_line, self._clock.now
+        is_done = False
         try:
-            command = self._entrance.receive_audio(pcm, at_once=send is not None, now=now())
-            if command is not None and send is not None:
-                send(command)
-                if not self._machine.has_output():
-                    return
+            command = self._entrance.receive_audio(pcm, at_once=line is not None and line.transport.is_clear, now=now())
+            if command is not None and line is not None:
+                line.send(command)
+                is_done = not self._machine.has_output()
         except Exception as error:
             logger.debug("the machine refused sound", exc_info=True)
             self.publish(ErrorReported(error=error, where="audio"))
-        self._drain()
+        if not is_done:
+            self._drain()
+        ear = self._ear
+        if ear is not None and (ear.is_listening or not self._machine.capabilities.reports_speech_boundaries):
+            ear.receive(pcm)
 
     def next_link_command(self) -> LinkCommand | None:  # hot path: every wire message
         """What the provider is to be told next, or None. Called when the socket is writable."""

@@ -75,12 +75,10 @@ class Link:
         self._wake = asyncio.Event()
         self._overflow = asyncio.Event()
         self._closing = False
-        self.sound_line: SoundLine | None = None
-        """Sends sound at once; None while something else is to be sent, or if the transport cannot."""
 
     def wake(self) -> None:
         """The machine has something for the provider."""
-        self.sound_line = None  # the writer goes first
+        self._driver.sound_line = None  # the writer goes first
         self._wake.set()
         if self._driver.machine.control_waiting > MAX_WAITING_CONTROL:
             self._overflow.set()
@@ -330,10 +328,10 @@ class Link:
                 if line is not None and line.fault is not None:
                     raise line.fault
                 if not wake.is_set():
-                    self.sound_line = line
+                    driver.sound_line = line
                 await wake.wait()
         finally:
-            self.sound_line = None
+            driver.sound_line = None
 
     def _make_line(self, connection: Connection) -> SoundLine | None:
         transport = connection.transport

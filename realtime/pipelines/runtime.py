@@ -120,15 +120,14 @@ class SessionRuntime:
         self._main: asyncio.Task[None] | None = None
         self._children: set[asyncio.Task[None]] = set()
         self._error: RealtimeError | None = None
-        self._machine = machine  # for reading
         self.driver = Driver(machine, clock)
         self._tap = self.driver.note(opening)
         self.link = Link(model, self.driver, clock, settings.reconnect, shrink=self.shrink)
         self.takeover = Takeover(model, driver=self.driver, link=self.link, encoder=self._encoder, spawn=self.spawn)
         self.player = ReplyPlayer(capabilities.output_rate_hz, self.driver.report_played, clock)
-        self.audio = AudioInput(capabilities.input_rate_hz, self.receive_audio, now=clock.now)
-        self._voice = VoiceWatch(
-            self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual"
+        self.audio = AudioInput(capabilities.input_rate_hz, self.driver.receive_audio, now=clock.now)
+        self.driver.lend_ear(
+            VoiceWatch(self.driver, capabilities.input_rate_hz, is_manual=settings.turn_detection.mode == "manual")
         )
         self.video = VideoInput(
             judge=lambda facts: self.driver.step(
@@ -303,22 +302,15 @@ class SessionRuntime:
             case _:
                 assert_never(command)
 
-    def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
-        """Input audio, PCM16 mono at the model's rate."""
-        line = self.link.sound_line
-        self.driver.receive_audio(pcm, line.send if line is not None and line.transport.is_clear else None)
-        if self._voice.is_listening or not self._machine.capabilities.reports_speech_boundaries:
-            self._voice.receive(pcm)
-
     def hear(self, pcm: bytes) -> None:
-        """As `receive_audio`, for the application, which hears of the end.
+        """Input audio of the application's, PCM16 mono at the model's rate.
 
         Raises:
             SessionClosed: The session has ended.
         """
         if self.driver.closed:
             raise SessionClosed("the session has ended")
-        self.receive_audio(pcm)
+        self.driver.receive_audio(pcm)
 
     def _report_image(self, *, source: str, frame_id: int, image: ImageContent | None, **outcome: Any) -> None:
         self.driver.feed(

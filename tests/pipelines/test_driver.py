@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import deque
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from realtime.core.capabilities import ModelCapabilities
 from realtime.core.commands import AppendAudio, CreateResponse, EndReply, PlayAudio, StopReply
 from realtime.core.events import ErrorReported, ReplyStarted, SessionEnded
 from realtime.errors import IllegalTransition, LinkLost, SessionClosed, UserError
@@ -314,6 +317,21 @@ class Hearing(Machine):
         self.played.append((reply_id, played_ms, finished, now))
 
 
+class Line:
+    """A line that takes sound at once."""
+
+    is_clear = True
+
+    def __init__(self, send: Callable[[AppendAudio], object]) -> None:
+        self.send = send
+        self.transport = self
+
+
+def say(listener: Driver, pcm: bytes, send: Callable[[AppendAudio], object] | None = None) -> None:
+    listener.sound_line = None if send is None else Line(send)  # type: ignore[assignment]
+    listener.receive_audio(pcm)
+
+
 @pytest.fixture
 def hearing() -> Hearing:
     return Hearing()
@@ -328,7 +346,7 @@ def test_sound_that_the_socket_takes_is_sent_within_the_step_and_nobody_is_woken
     sent: list[AppendAudio] = []
     woken: list[str] = []
     listener.connect(execute=nothing, wake_link=lambda: woken.append("woken"))
-    listener.receive_audio(b"12", sent.append)
+    say(listener, b"12", sent.append)
     assert hearing.heard == [(b"12", True, 100.0)]
     assert sent == [AppendAudio(command_id="a", pcm=b"12")]
     assert woken == []
@@ -341,7 +359,7 @@ def test_sound_that_has_to_wait_wakes_the_link(listener, hearing, waits):
     sent: list[AppendAudio] = []
     woken: list[str] = []
     listener.connect(execute=nothing, wake_link=lambda: woken.append("woken"))
-    listener.receive_audio(b"12", sent.append if waits else None)
+    say(listener, b"12", sent.append if waits else None)
     assert sent == []
     assert woken == ["woken"]
     assert hearing.looked == 1
@@ -352,7 +370,7 @@ def test_what_follows_from_sound_is_drained_after_it_was_sent(listener, hearing)
     order: list[str] = []
     listener.connect(execute=lambda command: order.append(command.command_id), wake_link=nothing)
     hearing.commands.append(play(1))
-    listener.receive_audio(b"12", lambda _: order.append("sent"))
+    say(listener, b"12", lambda _: order.append("sent"))
     assert order == ["sent", "1"]
 
 
@@ -363,7 +381,7 @@ async def test_sound_that_the_machine_refuses_becomes_an_event(listener, hearing
         raise UserError("no")
 
     monkeypatch.setattr(hearing, "receive_audio", refuse)
-    listener.receive_audio(b"12", nothing)
+    say(listener, b"12", nothing)
     event = await anext(stream)
     assert isinstance(event, ErrorReported)
     assert event.where == "audio"
@@ -371,8 +389,19 @@ async def test_sound_that_the_machine_refuses_becomes_an_event(listener, hearing
 
 def test_after_the_end_sound_goes_nowhere(listener, hearing):
     listener.close(None)
-    listener.receive_audio(b"12", nothing)
+    say(listener, b"12", nothing)
     assert hearing.heard == []
+
+
+@pytest.mark.parametrize(("is_listening", "reports"), [(False, True), (True, True), (False, False)])
+@pytest.mark.parametrize("is_clear", [True, False])
+def test_a_lent_ear_hears_what_the_machine_has_taken(listener, hearing, is_listening, reports, is_clear):
+    order: list[object] = []
+    listener.connect(execute=nothing, wake_link=lambda: order.append("woken"))
+    hearing.capabilities = ModelCapabilities(model="m", reports_speech_boundaries=reports)
+    listener.lend_ear(SimpleNamespace(is_listening=is_listening, receive=order.append))
+    say(listener, b"12", (lambda _: order.append("sent")) if is_clear else None)
+    assert order == ["sent" if is_clear else "woken", *[b"12"] * (is_listening or not reports)]
 
 
 # -- what was heard of a reply ---------------------------------------------------------------------------------------------
@@ -398,7 +427,7 @@ def test_steps_that_ask_for_no_position_are_told_none(listener, hearing):
     listener.report_played("r", 20, finished=False)
     listener.report_played("r", 40, finished=False)
     listener.step(nothing, timeless=True)
-    listener.receive_audio(b"12", nothing)
+    say(listener, b"12", nothing)
     listener.next_link_command()
     assert len(hearing.played) == 1
     listener.catch_up()
