@@ -20,10 +20,12 @@ import pytest
 from aioice.ice import StunProtocol
 from aiortc.contrib.media import MediaRelay
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.rtcdtlstransport import State
 from aiortc.rtcrtpsender import RTCRtpSender
 
 from realtime.testing.loopback import connect, make_peer
 from realtime.tracks.aiortc_internals import receiver, short_way
+from realtime.tracks.aiortc_internals.sender import WayOut
 from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import attach_peer
 from realtime.tracks.picture_decoder import UndecodedFrame
@@ -461,6 +463,30 @@ async def test_the_sender_is_told_the_truth_about_loss(call):
     video = intake.video
     assert video is not None
     assert video.undecoded == video.frames > 0
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_a_sender_is_told_goes_out_at_once_or_by_aiortc_where_that_differs(call, monkeypatch, is_known):
+    """PLI, RR, REMB: protected and sent where it comes up. An aiortc or aioice that differs sends it in a task."""
+    if not is_known:
+        monkeypatch.delattr(WayOut, "_look")
+    intake = await call.open(Camera(), "VP8")
+    looker = Looker(1_000)
+    call.read(intake, lambda intake: intake.look(looker, decodes_all=False))
+    await call.until(lambda: len(looker.pictures) >= 3, looker.changed)
+    port = intake._port
+    assert port is not None
+    assert intake.video is not None
+    assert intake.video.key_requests >= 1
+    transport = port._transport
+    sent = transport._RTCDtlsTransport__tx_packets
+    intake.request_key_frame()
+    assert len(port._tasks) == (not is_known)
+    assert transport._RTCDtlsTransport__tx_packets - sent == is_known
+    await call.until(lambda: not port._tasks)
+    assert transport._RTCDtlsTransport__tx_packets > sent
+    monkeypatch.setattr(transport, "_state", State.CLOSED)
+    intake.request_key_frame()  # nobody to tell
 
 
 async def test_our_receiver_answers_for_aiortcs(call):

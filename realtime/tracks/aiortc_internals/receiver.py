@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast
 from aiortc import RTCDtlsTransport, RTCRtpReceiver, RTCRtpSender
 
 from realtime.tracks.aiortc_internals.expected import difference
+from realtime.tracks.aiortc_internals.sender import WayOut
 from realtime.tracks.aiortc_internals.short_way import ShortWay, short_way
 from realtime.tracks.aiortc_names import RemoteStreamTrack
 
@@ -131,6 +132,7 @@ class ReceiverPort:
         self._handler = handler
         self._sender = transceiver.sender
         self._transport: Any = None
+        self._send_report: Callable[[bytes], object] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stock_stats: Callable[[], Any] = receiver.getStats
         self._stock_recv: Callable[[], Any] = self.track.recv
@@ -164,7 +166,24 @@ class ReceiverPort:
         """Send an RTCP packet, if the transport is up."""
         if self._transport is None or self._has_ended:
             return
-        task = asyncio.get_running_loop().create_task(self._send(bytes(packet)))
+        try:
+            if self._send_report is None:
+                self._send_report = self._open_way_out()
+            self._send_report(bytes(packet))
+        except ConnectionError:
+            return
+
+    def _open_way_out(self) -> Callable[[bytes], object]:
+        try:
+            return WayOut(self._transport, is_rtcp=True).send
+        except ConnectionError:
+            raise
+        except Exception as error:  # an aiortc or aioice that differs, in whatever way
+            logger.info("what a sender is told is sent by aiortc: %s", error)
+            return self._send_by_aiortc
+
+    def _send_by_aiortc(self, data: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self._send(data))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -21,7 +21,7 @@ from aioice import Connection
 from aiortc import MediaStreamError, RTCDtlsTransport, RTCRtpSender
 
 from realtime.tracks.aiortc_internals.expected import difference
-from realtime.tracks.aiortc_internals.sealing import sealer
+from realtime.tracks.aiortc_internals.sealing import Seal, sealer
 from realtime.tracks.aiortc_names import (
     RTP_HISTORY_SIZE,
     HeaderExtensionsMap,
@@ -80,7 +80,7 @@ def unsupported_sender() -> str:
 
 
 class WayOut:
-    """From a finished RTP packet to the socket, without a coroutine for each of aiortc's and aioice's layers.
+    """From a finished packet, RTP or RTCP, to the socket, without a coroutine for each of aiortc's and aioice's layers.
 
     Attributes:
         transport: The RTCDtlsTransport.
@@ -88,14 +88,18 @@ class WayOut:
 
     __slots__ = ("_address", "_at_once", "_nominated", "_pair", "_protect", "_sendto", "_udp", "transport")
 
-    def __init__(self, transport: Any) -> None:
+    def __init__(self, transport: Any, *, is_rtcp: bool = False) -> None:
         """Make the way of a connected transport.
+
+        Args:
+            transport: The RTCDtlsTransport.
+            is_rtcp: It is for RTCP packets, else for RTP.
 
         Raises:
             AttributeError: This aiortc or aioice has none.
         """
         self.transport = transport
-        self._protect = sealer(transport._tx_srtp)
+        self._protect: Seal = transport._tx_srtp.protect_rtcp if is_rtcp else sealer(transport._tx_srtp)
         self._nominated: dict[int, Any] = transport.transport._connection._nominated
         self._pair: Any = None
         self._udp: Any = None
