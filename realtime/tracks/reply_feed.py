@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from realtime.tracks.reply_pace import PlayoutClock, PlayoutTimer, ReplyPace
+from realtime.tracks.reply_pace import SLOT_SECONDS, PlayoutClock, PlayoutTimer, ReplyPace
 from realtime.tracks.reply_packets import REMINDER_SECONDS, ReplyPackets, SlotReader
 
 __all__ = ["PacketSink", "ReplyFeed"]
@@ -44,7 +44,10 @@ class PacketSink(Protocol):
 class ReplyFeed:
     """Sends one peer the reply until it is stopped or something ends it."""
 
-    __slots__ = ("_clock", "_due", "_is_over", "_on_end", "_pace", "_packets", "_reader", "_shifted", "_sink", "_timer")
+    __slots__ = (
+        *("_call_at", "_due", "_is_over", "_now", "_on_end", "_pace", "_packets", "_reader", "_send", "_shifted"),
+        "_timer",
+    )
 
     def __init__(
         self,
@@ -60,8 +63,9 @@ class ReplyFeed:
         self._reader = reader
         self._pace = pace
         self._packets = packets
-        self._clock = clock
-        self._sink = sink
+        self._now = clock.now
+        self._call_at = clock.call_at
+        self._send = sink.send
         self._on_end = on_end
         self._timer: PlayoutTimer | None = None
         self._due = 0.0
@@ -73,8 +77,8 @@ class ReplyFeed:
         """Go on with what is played now."""
         if not self._is_over:
             self._reader.begin()
-            self._due = self._pace.due(self._reader.next, self._clock.now())
-            self._timer = self._clock.call_at(self._due, self._tick)
+            self._due = self._pace.due(self._reader.next, self._now())
+            self._timer = self._call_at(self._due, self._tick)
 
     def stop(self) -> None:
         """Send nothing more. Idempotent."""
@@ -90,47 +94,51 @@ class ReplyFeed:
             self.stop()
             self._on_end(reason)
 
-    def _wait(self, now: float) -> None:
-        # hot path: every 20 ms
-        reader = self._reader
-        if reader.quiet and reader.is_idle:
-            self._pace.call_when_ready(self._come_back)
-            self._timer = self._clock.call_at(now if self._pace.is_ready else now + REMINDER_SECONDS, self._resume)
-            return
-        self._due = due = self._pace.due(reader.next, now - self._shifted)
-        to_grid = -due % _GRID_SECONDS
-        if to_grid > _GRID_SECONDS - _EXACT_SECONDS:
-            to_grid = 0.0
-        self._shifted = min(to_grid, self._shifted + _STEP_SECONDS)
-        self._timer = self._clock.call_at(due + self._shifted, self._tick)
+    def _rest(self, now: float) -> None:
+        """There is nothing to say: wait for that, or for the next reminder."""
+        self._pace.call_when_ready(self._come_back)
+        self._timer = self._call_at(now if self._pace.is_ready else now + REMINDER_SECONDS, self._resume)
 
     def _come_back(self) -> None:
         """There is something to say. Whoever brought it is not kept waiting, and who brings more does not put it off."""
         self._pace.call_no_more(self._come_back)
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._clock.call_at(self._clock.now(), self._resume)
+        self._timer = self._call_at(self._now(), self._resume)
 
     def _resume(self) -> None:
         self._pace.call_no_more(self._come_back)
         self._reader.resume()
         self._shifted = 0.0
-        now = self._clock.now()
+        now = self._now()
         self._due = due = self._pace.due(self._reader.next, now)
         if due <= now:
             self._tick()
         else:
-            self._timer = self._clock.call_at(due, self._tick)
+            self._timer = self._call_at(due, self._tick)
 
     def _tick(self) -> None:
         # hot path: every 20 ms
         reader = self._reader
         try:
-            now = self._clock.now()
+            now = self._now()
             slot = self._pace.play(reader.next, self._due)
             pts = reader.stamp(slot)
-            self._sink.send(self._packets.packet(slot), pts, now - slot.due, marker=reader.begins_speech)
-            if not self._is_over:
-                self._wait(now)
+            self._send(self._packets.packet(slot), pts, now - slot.due, marker=reader.begins_speech)
+            if self._is_over:
+                return
+            if reader.quiet and reader.is_idle:
+                self._rest(now)
+                return
+            shifted = self._shifted
+            due = slot.due + SLOT_SECONDS
+            if now - shifted - due >= SLOT_SECONDS:  # so late that the time begins anew, or has done so
+                due = self._pace.due(reader.next, now - shifted)
+            to_grid = -due % _GRID_SECONDS
+            if to_grid > _GRID_SECONDS - _EXACT_SECONDS:
+                to_grid = 0.0
+            self._due = due
+            self._shifted = shifted = min(to_grid, shifted + _STEP_SECONDS)
+            self._timer = self._call_at(due + shifted, self._tick)
         except Exception as error:  # whatever it is, the one who sends must know that nothing more comes
             self.end(error)

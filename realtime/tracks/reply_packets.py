@@ -45,13 +45,16 @@ class ReplyPackets:
 
     def packet(self, slot: Slot) -> bytes:  # hot path: every 20 ms of speech
         """A slot's packet."""
-        if slot.packet is None:
-            if self._maker is not None:
-                pcm = self._maker.make(slot)
-                slot.packet = self._encoder.encode(pcm if slot.piece is not None or any(pcm) else b"")
+        packet = slot.packet
+        if packet is None:
+            encoder, piece = self._made or self._encoder, slot.piece
+            if self._maker is None:
+                packet = encoder.encode(b"" if piece is None else piece.pcm)
             else:
-                slot.packet = self._encoder.encode(b"" if slot.piece is None else slot.piece.pcm)
-        return slot.packet
+                pcm = self._maker.make(slot)
+                packet = encoder.encode(pcm if piece is not None or any(pcm) else b"")
+            slot.packet = packet
+        return packet
 
 
 class SlotReader:

@@ -20,6 +20,8 @@ logger = logging.getLogger("realtime.tracks.reply")
 
 PIECES_A_SECOND = 50
 _REMEMBERED_REPLIES = 64
+_JOINED_BYTES = 16_384
+"""Chunks are put together up to so much, so that a piece as a rule lies within one."""
 
 _Value = TypeVar("_Value")
 
@@ -45,15 +47,15 @@ class Piece:
 class _Reply:
     """One reply's audio that has not been taken yet, and its counts."""
 
-    __slots__ = ("chunks", "ended", "heard", "offset", "pieces", "pushed", "taken", "waiting")
+    __slots__ = ("chunks", "ended", "heard", "offset", "pieces", "reply_id", "taken", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, reply_id: str) -> None:
+        self.reply_id = reply_id
         self.chunks: deque[bytes] = deque()
         self.offset = 0
         """Bytes of the first chunk that were taken already."""
         self.waiting = 0
         """Samples in `chunks`."""
-        self.pushed = 0
         self.taken = 0
         """Samples taken since the reply began or was resumed."""
         self.pieces = 0
@@ -62,11 +64,17 @@ class _Reply:
         """Samples heard before the last resumption."""
         self.ended = False
 
+    def push(self, pcm: bytes) -> None:
+        """Put whole samples behind the others."""
+        self.waiting += len(pcm) // 2
+        if self.chunks and len(self.chunks[-1]) + len(pcm) <= _JOINED_BYTES:
+            self.chunks[-1] += pcm
+        else:
+            self.chunks.append(pcm)
+
     def peek(self, samples: int) -> bytes:
         """Up to `samples` samples, left where they are."""
         wanted = samples * 2
-        if self.waiting and self.offset + wanted <= len(self.chunks[0]):  # as a rule it holds far more than that
-            return self.chunks[0][self.offset : self.offset + wanted]
         parts: list[bytes] = []
         offset = self.offset
         for chunk in self.chunks:
@@ -119,6 +127,8 @@ class ReplyQueue:
         self._limit = int(_check_seconds("max_queued_seconds", max_queued_seconds) * rate_hz)
         self._ahead = look_ahead
         self._even_step = 0 if rate_hz % PIECES_A_SECOND else rate_hz // PIECES_A_SECOND
+        self._playing: _Reply | None = None
+        """The first of the replies, from its first piece on."""
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
         self._heard: OrderedDict[str, int] = OrderedDict()
         self._stopped: OrderedDict[str, None] = OrderedDict()
@@ -137,7 +147,7 @@ class ReplyQueue:
         if reply is None:
             for earlier in self._replies.values():
                 earlier.ended = True
-            reply = self._replies[reply_id] = _Reply()
+            reply = self._replies[reply_id] = _Reply(reply_id)
         return self._append(reply, self._carry.push(pcm, reply_id))
 
     def end(self, reply_id: str) -> None:
@@ -146,7 +156,7 @@ class ReplyQueue:
         if reply is None:
             if reply_id in self._stopped or reply_id in self._heard:
                 return
-            reply = self._replies[reply_id] = _Reply()
+            reply = self._replies[reply_id] = _Reply(reply_id)
         reply.ended = True
 
     def stop_reply(self, reply_id: str | None) -> tuple[int, list[str]]:
@@ -161,7 +171,7 @@ class ReplyQueue:
         for each in ids:
             reply = self._replies.get(each)
             if reply is not None:
-                self._retire(each, reply)
+                self._retire(reply)
             _remember(self._stopped, each, None)
         return played, ids
 
@@ -170,16 +180,17 @@ class ReplyQueue:
         self._stopped.pop(reply_id, None)
         reply = self._replies.get(reply_id)
         if reply is None:
-            reply = self._replies[reply_id] = _Reply()
-            reply.heard = reply.pushed = self._heard.pop(reply_id, 0)
+            reply = self._replies[reply_id] = _Reply(reply_id)
+            reply.heard = self._heard.pop(reply_id, 0)
+            self._playing = None
             self._replies.move_to_end(reply_id, last=False)
         return self._append(reply, self._carry.push(pcm, reply_id))
 
     def close(self) -> None:
         """Let go of what waits, and take nothing more."""
         self._closed = True
-        for reply_id, reply in list(self._replies.items()):
-            self._retire(reply_id, reply)
+        for reply in list(self._replies.values()):
+            self._retire(reply)
 
     # -- read ------------------------------------------------------------------------------------------------------------
 
@@ -199,9 +210,27 @@ class ReplyQueue:
     def take(self) -> Piece | None:
         """The next 20 ms, reported as played; None: there is nothing to hear now."""
         # hot path: every 20 ms
+        reply, step = self._playing, self._even_step
+        if reply is None or not step or not reply.chunks:
+            return self._take_any()
+        chunk, start, at = reply.chunks[0], reply.taken, reply.offset
+        end = at + step * 2
+        shown = end + self._ahead * 2
+        if shown >= len(chunk):  # it may be the last, or what is shown of the next lies elsewhere
+            return self._take_any()
+        reply.offset = end
+        reply.taken = taken = start + step
+        reply.waiting -= step
+        self.waiting -= step
+        piece = Piece(reply.reply_id, reply, start, chunk[at:end], chunk[end:shown], is_last=False)
+        self._report(reply.reply_id, reply.heard + taken, finished=False)
+        return piece
+
+    def _take_any(self) -> Piece | None:
+        """`take`, wherever the piece lies and whatever ends with it."""
         while self._replies:
-            reply_id, reply = next(iter(self._replies.items()))
-            step = self._even_step or self._step(reply)
+            reply = self._playing = self._playing or next(iter(self._replies.values()))
+            step = self._step(reply)
             if not reply.ended and reply.waiting < step + self._ahead:
                 return None
             pcm = reply.peek(step)
@@ -210,11 +239,11 @@ class ReplyQueue:
             reply.drop(len(pcm) // 2)
             reply.pieces += 1
             finished = reply.ended and not reply.waiting
-            piece = Piece(reply_id, reply, start, pcm, reply.peek(self._ahead), is_last=finished)
+            piece = Piece(reply.reply_id, reply, start, pcm, reply.peek(self._ahead), is_last=finished)
             played = reply.heard + reply.taken
             if finished:
-                self._retire(reply_id, reply)
-            self._report(reply_id, played, finished=finished)
+                self._retire(reply)
+            self._report(reply.reply_id, played, finished=finished)
             if pcm:
                 return piece
         return None
@@ -232,16 +261,15 @@ class ReplyQueue:
             logger.debug("the reply queue is full; %d samples are left out", samples - room)
             pcm = pcm[: room * 2]
         if pcm:
-            reply.chunks.append(pcm)
-        reply.pushed += room
-        reply.waiting += room
-        self.waiting += room
+            reply.push(pcm)
+            self.waiting += room
         return room
 
-    def _retire(self, reply_id: str, reply: _Reply) -> None:
+    def _retire(self, reply: _Reply) -> None:
         self.waiting -= reply.waiting
-        del self._replies[reply_id]
-        _remember(self._heard, reply_id, reply.heard + reply.taken)
+        del self._replies[reply.reply_id]
+        self._playing = None
+        _remember(self._heard, reply.reply_id, reply.heard + reply.taken)
 
     def _report(self, reply_id: str, played: int, *, finished: bool) -> None:
         if self._on_played is None:

@@ -14,8 +14,8 @@ from realtime.tracks.aiortc_names import HeaderExtensions
 __all__ = ["RtpHeader"]
 
 _FIXED = struct.Struct("!BBHLL")
-_CHANGING = struct.Struct("!BHL")
-"""Marker and payload type, sequence number, time stamp: from the second byte on."""
+_SSRC_AT = 8
+"""What comes before changes with every packet; what comes behind, but for the extensions that measure, with none."""
 _EXTENSION = struct.Struct("!HH")
 _VERSION = 0x80
 _HAS_EXTENSION = 0x10
@@ -23,20 +23,25 @@ _MARKER = 0x80
 
 
 class _Layout:
-    """A header, and where in it what changes is; 0: nowhere."""
+    """A header around what changes in it."""
 
-    __slots__ = ("header", "level_at", "sent_at")
+    __slots__ = ("after", "before", "first", "level_at", "pack", "says_sent")
 
     def __init__(self, fixed: bytes, extensions: Callable[[int, int], tuple[int, bytes]]) -> None:
         def packed(sent: int, level: int) -> bytearray:
             profile, value = extensions(sent, level)
             return bytearray(fixed + _EXTENSION.pack(profile, len(value) // 4) + value if value else fixed)
 
-        self.header = packed(0, 0)
-        self.sent_at = _first_difference(self.header, packed(0xFFFFFF, 0))
-        self.level_at = _first_difference(self.header, packed(0, 127))
-        if self.sent_at or self.level_at or len(self.header) > len(fixed):
-            self.header[0] |= _HAS_EXTENSION
+        header = packed(0, 0)
+        sent_at = _first_difference(header, packed(0xFFFFFF, 0))
+        self.level_at = _first_difference(header, packed(0, 127))
+        """0: nowhere."""
+        self.first = header[0] | _HAS_EXTENSION if len(header) > len(fixed) else header[0]
+        self.says_sent = sent_at > 0
+        self.before = bytes(header[_SSRC_AT : sent_at or None])
+        self.after = bytes(header[sent_at + 3 :])
+        sent = f"BH{len(self.after)}s" if self.says_sent else ""
+        self.pack = struct.Struct(f"!BBHL{len(self.before)}s{sent}").pack
 
 
 class RtpHeader:
@@ -75,14 +80,16 @@ class RtpHeader:
         """
         # hot path: every 20 ms of speech
         layout = self._plain if level is None else self._with_level
-        header = layout.header
         kind = self._payload_type | _MARKER if marker else self._payload_type
-        _CHANGING.pack_into(header, 1, kind, sequence_number, timestamp)
-        if layout.sent_at:
-            header[layout.sent_at : layout.sent_at + 3] = sent.to_bytes(3, "big")
-        if level is not None and layout.level_at:
-            header[layout.level_at] = level
-        return bytes(header)
+        if layout.says_sent:
+            header = layout.pack(
+                layout.first, kind, sequence_number, timestamp, layout.before, sent >> 16, sent & 0xFFFF, layout.after
+            )
+        else:
+            header = layout.pack(layout.first, kind, sequence_number, timestamp, layout.before)
+        if level is None or not layout.level_at:
+            return header
+        return header[: layout.level_at] + bytes((level,)) + header[layout.level_at + 1 :]
 
 
 def _first_difference(one: bytearray, other: bytearray) -> int:

@@ -63,3 +63,29 @@ async def test_cancellation_from_outside_passes_a_deadline():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert clock.waiting == 0
+
+
+class Ahead(asyncio.SelectorEventLoop):
+    """A loop whose time is not the system's."""
+
+    def time(self) -> float:
+        """An hour later."""
+        return super().time() + 3_600
+
+
+@pytest.mark.parametrize(("make", "ahead"), [(asyncio.SelectorEventLoop, 0), (Ahead, 3_600)])
+def test_a_call_comes_at_its_time_whatever_the_loop_calls_it(make, ahead):
+    """One that was 3,600 s early or late would be on a loop with another zero."""
+
+    async def ask() -> None:
+        clock, called = SystemClock(), asyncio.Event()
+        late = clock.call_at(clock.now() + 60, lambda: pytest.fail("it was not its time"))
+        assert isinstance(late, asyncio.TimerHandle)
+        assert abs(late.when() - (clock.now() + 60 + ahead)) < 30
+        clock.call_at(clock.now() + 0.001, called.set)
+        async with asyncio.timeout(30):
+            await called.wait()
+        late.cancel()
+
+    with asyncio.Runner(loop_factory=make) as runner:
+        runner.run(ask())
