@@ -50,6 +50,32 @@ def chain(codec: str, seed: int, *, frames: int = 4, size: tuple[int, int] = (12
     return FrameChain(codec, chained)
 
 
+def camera_key(*, noise: float, quantizer: int, size: tuple[int, int] = (320, 240)) -> tuple[ChainedFrame, Any]:
+    """A key frame of waves with sensor noise, of a quantizer on libvpx's scale; and the luma that it is of."""
+    width, height = size
+    encoder: Any = av.CodecContext.create("libvpx", "w")
+    encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = width, height, "yuv420p", Fraction(1, 30)
+    encoder.qmin = encoder.qmax = quantizer
+    encoder.bit_rate, encoder.options = 5_000_000, {"deadline": "realtime", "cpu-used": "-8", "lag-in-frames": "0"}
+    down, across = np.mgrid[0:height, 0:width]
+    waves = 128 + 60 * np.sin(across / 37) * np.cos(down / 51)
+    luma = np.clip(waves + np.random.default_rng(3).normal(0, noise, waves.shape), 16, 235).astype(np.uint8)
+    chroma = np.full((height // 2, width), 128, np.uint8)
+    made = av.VideoFrame.from_ndarray(np.vstack([luma, chroma]), format="yuv420p")
+    [packet] = encoder.encode(made)
+    content = bytes(packet)
+    payloads = [
+        b"\x10" + content[:1_000],
+        *(b"\0" + content[at : at + 1_000] for at in range(1_000, len(content), 1_000)),
+    ]
+    return ChainedFrame(EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=True), 0, 0.0), luma
+
+
+def psnr(frame: av.VideoFrame, luma: Any) -> float:
+    rows = frame.to_ndarray()[: frame.height].astype(float)
+    return float(10 * np.log10(255**2 / np.mean((rows - luma) ** 2)))
+
+
 def planes(frame: av.VideoFrame) -> bytes:
     return frame.to_ndarray().tobytes()
 
@@ -197,6 +223,25 @@ def test_what_a_frame_leaves_out_shows_nothing_of_another_call(codec, left_out):
     assert try_to_decode() == before
 
 
+@pytest.mark.parametrize("left_out", [1, 3, 9])
+def test_what_a_plain_key_frame_leaves_out_shows_nothing_of_another_call(left_out):
+    """As above, of one that is spared its loop filter."""
+    other, _ = camera_key(noise=6, quantizer=5)
+    key, _ = camera_key(noise=4, quantizer=5)
+    cut = key._replace(frame=EncodedFrame(timestamp=0, payloads=key.frame.payloads[:-left_out], is_key=True))
+    assert is_faintly_filtered(cut.frame.payloads)
+
+    def try_to_decode() -> list[bytes] | None:
+        try:
+            return [planes(picture) for picture in decode_alone("vp8", [cut])]
+        except DecodeError:
+            return None
+
+    before = try_to_decode()
+    decode_alone("vp8", [other])
+    assert try_to_decode() == before
+
+
 def test_a_stream_that_says_nothing_of_its_colors_has_none_of_another():
     """H.264 as browsers send it says nothing; some hardware says BT.709."""
     marked = _by_x264({"tune": "zerolatency", "x264-params": "colormatrix=bt709:fullrange=on"}, frames=1)
@@ -205,32 +250,6 @@ def test_a_stream_that_says_nothing_of_its_colors_has_none_of_another():
     assert decode_alone("h264", marked)[0].colorspace != silent.colorspace
     [again] = decode_alone("h264", chain("h264", 13, frames=1).frames)
     assert (again.colorspace, again.color_range, again.format.name) == colors
-
-
-def camera_key(*, noise: float, quantizer: int, size: tuple[int, int] = (320, 240)) -> tuple[ChainedFrame, Any]:
-    """A key frame of waves with sensor noise, of a quantizer on libvpx's scale; and the luma that it is of."""
-    width, height = size
-    encoder: Any = av.CodecContext.create("libvpx", "w")
-    encoder.width, encoder.height, encoder.pix_fmt, encoder.time_base = width, height, "yuv420p", Fraction(1, 30)
-    encoder.qmin = encoder.qmax = quantizer
-    encoder.bit_rate, encoder.options = 5_000_000, {"deadline": "realtime", "cpu-used": "-8", "lag-in-frames": "0"}
-    down, across = np.mgrid[0:height, 0:width]
-    waves = 128 + 60 * np.sin(across / 37) * np.cos(down / 51)
-    luma = np.clip(waves + np.random.default_rng(3).normal(0, noise, waves.shape), 16, 235).astype(np.uint8)
-    chroma = np.full((height // 2, width), 128, np.uint8)
-    made = av.VideoFrame.from_ndarray(np.vstack([luma, chroma]), format="yuv420p")
-    [packet] = encoder.encode(made)
-    content = bytes(packet)
-    payloads = [
-        b"\x10" + content[:1_000],
-        *(b"\0" + content[at : at + 1_000] for at in range(1_000, len(content), 1_000)),
-    ]
-    return ChainedFrame(EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=True), 0, 0.0), luma
-
-
-def psnr(frame: av.VideoFrame, luma: Any) -> float:
-    rows = frame.to_ndarray()[: frame.height].astype(float)
-    return float(10 * np.log10(255**2 / np.mean((rows - luma) ** 2)))
 
 
 @pytest.mark.parametrize("quantizer", [4, 8])
