@@ -42,6 +42,10 @@ class TextFrames:
         """Draw nothing yet."""
         self._keys = b""
         self._at = 0
+        self._size = -1
+        """Of the last message …"""
+        self._head = b""
+        """… and how its frame begins."""
 
     def make(self, data: bytes) -> bytes | None:  # hot path: 50 times a second
         """A whole text message as one frame.
@@ -60,5 +64,7 @@ class TextFrames:
             self._keys, at = os.urandom(4 * _KEYS), 0
         self._at = at + 4
         key = self._keys[at : at + 4]
-        head = _LONG.pack(_TEXT, _MASKED | 126, size) if size > 125 else _SHORT.pack(_TEXT, _MASKED | size)
-        return head + key + _mask(data, key)
+        if size != self._size:  # sound comes in pieces of one length
+            self._size = size
+            self._head = _LONG.pack(_TEXT, _MASKED | 126, size) if size > 125 else _SHORT.pack(_TEXT, _MASKED | size)
+        return self._head + key + _mask(data, key)

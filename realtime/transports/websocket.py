@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
@@ -260,6 +260,8 @@ class _LiveConnection(ClientConnection):
     gone: str = ""
     is_backed_up = False
     """What was written has not left yet, and is as much as may wait."""
+    on_change: Callable[[], None] | None = None
+    """Called when it is backed up, when it is so no more, and when it is not open any more."""
     heard_at: float = 0.0
     """When bytes last arrived, on the loop's clock."""
     _last_bytes: int = 0
@@ -283,16 +285,25 @@ class _LiveConnection(ClientConnection):
         self._seen_bytes += len(data)
         self.heard_at = self.loop.time()
         super().data_received(data)
+        if self.protocol.state is not _OPEN:
+            self._tell()
+
+    def eof_received(self) -> None:
+        """The peer sends no more."""
+        super().eof_received()
+        self._tell()
 
     def pause_writing(self) -> None:
         """The socket takes no more for now."""
         self.is_backed_up = True
         super().pause_writing()
+        self._tell()
 
     def resume_writing(self) -> None:
         """The socket takes more again."""
         self.is_backed_up = False
         super().resume_writing()
+        self._tell()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop looking."""
@@ -300,6 +311,12 @@ class _LiveConnection(ClientConnection):
             self._check.cancel()
             self._check = None
         super().connection_lost(exc)
+        self._tell()
+        self.on_change = None
+
+    def _tell(self) -> None:
+        if self.on_change is not None:
+            self.on_change()
 
     def _look(self) -> None:
         # while our own reader is behind nothing is read, so nothing says that the peer is gone
@@ -323,6 +340,16 @@ class _WebSocketTransport:
         """A text so long is within the limit, whatever it says."""
         self._frames = TextFrames()
         self._is_closing = False
+        self._is_open = False
+        self.is_clear = False
+        """Whether the connection is open and its socket takes what it is given. Kept, not asked for: fifty times a second."""
+        connection.on_change = self._note
+        self._note()
+
+    def _note(self) -> None:
+        connection = self._connection
+        self._is_open = not self._is_closing and connection.protocol.state is _OPEN
+        self.is_clear = self._is_open and not connection.is_backed_up
 
     async def send(self, data: str | bytes) -> None:
         """Send one wire message."""
@@ -332,20 +359,13 @@ class _WebSocketTransport:
         except (ConnectionClosed, OSError) as error:
             raise self._lost(error) from None
 
-    @property
-    def is_clear(self) -> bool:
-        """Whether the connection is open and its socket takes what it is given."""
-        connection = self._connection
-        return not connection.is_backed_up and connection.protocol.state is _OPEN
-
     def send_at_once(self, data: str | bytes) -> None:  # hot path: 50 times a second
         """Send one wire message without waiting."""
-        connection = self._connection
-        if not isinstance(data, bytes) and len(data) <= self._max_characters and connection.protocol.state is _OPEN:
+        if self._is_open and len(data) <= self._max_characters and not isinstance(data, bytes):
             frame = self._frames.make(data.encode())
             if frame is not None:
                 try:
-                    connection.transport.write(frame)
+                    self._connection.transport.write(frame)
                 except OSError:
                     raise LinkLost("the connection broke off") from None
                 return
@@ -374,6 +394,7 @@ class _WebSocketTransport:
     async def aclose(self) -> None:
         """Close, within a second."""
         self._is_closing = True
+        self._note()
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._connection.close()
@@ -383,6 +404,7 @@ class _WebSocketTransport:
             self._connection.transport.abort()
 
     def _lost(self, error: ConnectionClosed | OSError) -> LinkLost:
+        self._note()
         silent = max(0.0, self._connection.loop.time() - self._connection.heard_at)
         if self._connection.gone:
             return LinkLost(self._connection.gone, silent_seconds=silent)

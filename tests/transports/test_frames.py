@@ -52,3 +52,10 @@ def test_every_frame_has_a_key_of_its_own():
     made = TextFrames()
     keys = [made.make(b"four")[2:6] for _ in range(3 * frames._KEYS)]
     assert len(set(keys)) > len(keys) - 5
+
+
+@given(sizes=st.lists(st.sampled_from([0, 5, 125, 126, 1_400, 1_401]), max_size=12))
+def test_lengths_may_change_at_any_time(sizes):
+    made = TextFrames()
+    for size in sizes:
+        assert read(made.make(bytes(size))).data == bytes(size)

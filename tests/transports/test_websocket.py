@@ -467,3 +467,36 @@ async def test_a_connection_that_the_server_has_closed_is_not_clear(server):
     with pytest.raises(LinkLost):
         await near.receive()
     assert not near.is_clear
+
+
+@pytest.mark.parametrize("ending", ["closes", "breaks off", "ends", "says what is no text"])
+async def test_that_a_connection_has_ended_is_known_before_anybody_reads(server, ending):
+    near = await connect(server.url)
+    assert isinstance(near, PromptTransport)
+    far = await server.taken()
+    assert near.is_clear
+    match ending:
+        case "closes":
+            leaving = asyncio.get_running_loop().create_task(far.close())
+        case "breaks off":
+            far.transport.abort()
+        case "ends":
+            far.transport.write_eof()
+        case _:
+            far.transport.write(b"\x81\x01\xff" + b"\x8f\x00")  # an opcode that there is not
+    await turns_until(lambda: not near.is_clear)
+    with pytest.raises(LinkLost):
+        near.send_at_once("late")
+    await near.aclose()
+    if ending == "closes":
+        await leaving
+
+
+async def test_nothing_more_is_taken_at_once_from_the_moment_in_which_it_is_closed(server):
+    near = await connect(server.url)
+    assert isinstance(near, PromptTransport)
+    await server.taken()
+    leaving = asyncio.get_running_loop().create_task(near.aclose())
+    await asyncio.sleep(0)
+    assert not near.is_clear
+    await leaving
