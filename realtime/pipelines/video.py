@@ -162,7 +162,11 @@ class _Source:
 
 
 class VideoInput:
-    """All video sources of a session."""
+    """All video sources of a session.
+
+    Attributes:
+        now: The session's clock.
+    """
 
     def __init__(
         self,
@@ -196,7 +200,7 @@ class VideoInput:
         self._report = report
         self._encoder = encoder
         self._pool = pool
-        self._now = now
+        self.now = now
         self._max_age = max_age_seconds
         self._spawn = spawn
         self._sources: dict[str, _Source] = {}
@@ -205,10 +209,6 @@ class VideoInput:
         self._encoded: deque[tuple[str, float, ImageContent]] = deque(maxlen=_REMEMBERED_PICTURES)
         self.replaced = 0
         """Kept frames that a newer one overtook on the way to the worker."""
-
-    def now(self) -> float:
-        """The session's clock."""
-        return self._now()
 
     def add(self, source: str) -> None:
         """Take a source in."""
@@ -237,7 +237,7 @@ class VideoInput:
         is_known = isinstance(frame, DevelopedFrame)
         if is_known:
             frame, thumb, image = frame
-        now = self._now() if captured_at is None else captured_at
+        now = self.now() if captured_at is None else captured_at
         width, height = frame_size(frame)
         media_ms = pts_ms(frame)
         at_ms = round(now * 1000) if media_ms is None else media_ms
@@ -299,7 +299,7 @@ class VideoInput:
         """The next picture of a source, or of any, that is captured from now on and that the model was really shown."""
         answer: asyncio.Future[ImageContent] = asyncio.get_running_loop().create_future()
         self._lookers = [looker for looker in self._lookers if not looker[2].done()]
-        self._lookers.append((source, self._now(), answer))
+        self._lookers.append((source, self.now(), answer))
         return answer
 
     @property
@@ -342,7 +342,7 @@ class VideoInput:
             while entry.waiting is not None:
                 job, entry.waiting = entry.waiting, None
                 frame_id, captured_at = job.frame_id, job.captured_at
-                if self._now() - captured_at > self._max_age:
+                if self.now() - captured_at > self._max_age:
                     self._report(source=source, frame_id=frame_id, image=None)
                     continue
                 if job.image is not None:

@@ -6,12 +6,12 @@ packet; pure, no clock of its own. It holds one unfinished frame and what stands
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from realtime.tracks.packet_order import PacketOrder
 
-__all__ = ["VIDEO_CODECS", "EncodedFrame", "FrameAssembler", "begins_key_frame", "carries_parameter_sets"]
+__all__ = ["BEGINS_KEY_FRAME", "VIDEO_CODECS", "EncodedFrame", "FrameAssembler", "carries_parameter_sets"]
 
 VIDEO_CODECS: Final = ("vp8", "h264")
 """Names, as in SDP but in small letters, of what can be assembled here."""
@@ -48,11 +48,6 @@ class EncodedFrame(NamedTuple):
     def size(self) -> int:
         """Bytes."""
         return sum(map(len, self.payloads))
-
-
-def begins_key_frame(codec: str, payload: bytes) -> bool:
-    """Whether an RTP payload is the first of what makes a frame need no other: VP8's first partition, H.264's SPS or IDR."""
-    return _begins_vp8_key(payload) if codec == "vp8" else _begins_h264_key(payload)
 
 
 def carries_parameter_sets(payloads: Sequence[bytes]) -> bool:
@@ -101,6 +96,10 @@ def _begins_h264_key(payload: bytes) -> bool:
     return kind in (_IDR, _SPS)
 
 
+BEGINS_KEY_FRAME: Final[Mapping[str, Callable[[bytes], bool]]] = {"vp8": _begins_vp8_key, "h264": _begins_h264_key}
+"""Whether an RTP payload is the first of what makes a frame need no other: VP8's first partition, H.264's SPS or IDR."""
+
+
 class FrameAssembler:
     """Puts one stream's packets in order and together.
 
@@ -109,6 +108,7 @@ class FrameAssembler:
     """
 
     __slots__ = (
+        "_begins_key",
         "_bytes",
         "_codec",
         "_follows",
@@ -124,6 +124,7 @@ class FrameAssembler:
     def __init__(self, codec: str) -> None:
         """Begin a stream of a codec (`VIDEO_CODECS`)."""
         self._codec = codec
+        self._begins_key = BEGINS_KEY_FRAME[codec]
         self._order: PacketOrder[_Packet] = PacketOrder(MAX_HELD, max_back=_MAX_BACK)
         self._parts: list[bytes] = []
         self._bytes = 0
@@ -168,8 +169,8 @@ class FrameAssembler:
         self._bytes += len(payload)
         return True
 
-    def ends(self, number: int, timestamp: int, payload: bytes) -> EncodedFrame | None:
-        """The frame that ends with a packet which is the one that is due, if it is whole and builds on those before it.
+    def ends(self, number: int, timestamp: int, payload: bytes) -> tuple[bytes, ...] | None:
+        """The payloads of a frame that ends with a packet which is the one that is due, if it is whole and builds on those before it.
 
         The short form of `push` for the last packet of most frames. If None, nothing has changed.
         """
@@ -185,7 +186,7 @@ class FrameAssembler:
         order.due = (number + 1) & 0xFFFF
         self._last_number = number
         self._clear()
-        return EncodedFrame(timestamp, parts, False)
+        return parts
 
     def push(
         self, number: int, timestamp: int, payload: bytes, *, marker: bool, is_again: bool = False
@@ -252,10 +253,9 @@ class FrameAssembler:
 
     def _is_key(self, parts: Sequence[bytes]) -> bool:
         """Whether a frame of these payloads needs no other: VP8 says so in the first, H.264 in any."""
-        codec = self._codec
-        if codec == "vp8":
-            return bool(parts) and begins_key_frame(codec, parts[0])
-        return any(begins_key_frame(codec, part) for part in parts)
+        if self._codec == "vp8":
+            parts = parts[:1]
+        return any(map(self._begins_key, parts))
 
     def _clear(self) -> None:
         """The frame at hand is none any more."""

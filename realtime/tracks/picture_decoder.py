@@ -64,10 +64,13 @@ class FrameChain:
         first = self.frames[0].frame
         return first.is_key and (self.codec != "h264" or carries_parameter_sets(first.payloads))
 
-    def add(self, frame: ChainedFrame) -> None:
-        """Put the next one behind them."""
-        self.frames.append(frame)
-        self.size += frame.frame.size
+    def add(self, frame: ChainedFrame) -> tuple[int, int]:
+        """Put the next one behind them; gives how many they are now, and of how many bytes."""
+        # hot path: every frame
+        frames = self.frames
+        frames.append(frame)
+        self.size = size = self.size + sum(map(len, frame.frame.payloads))
+        return len(frames), size
 
 
 class PictureDecoder:

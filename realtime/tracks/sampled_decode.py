@@ -253,8 +253,8 @@ class VideoIntake:
         now = sink.now()
         if now >= lull.until:
             return False
-        frame = self._assembler.ends(number, timestamp, payload)
-        if frame is None:
+        payloads = self._assembler.ends(number, timestamp, payload)
+        if payloads is None:
             return False
         self.frames += 1
         self.undecoded += 1
@@ -262,7 +262,7 @@ class VideoIntake:
         self._timestamp, self._pts, self._last_at = timestamp, pts, now
         chain = self._chain
         if chain is not None:
-            self._lengthen(chain, ChainedFrame(frame, pts, now))
+            self._lengthen(chain, ChainedFrame(EncodedFrame(timestamp, payloads, False), pts, now))
         return True
 
     def _begin_lull(self, sink: PictureSink) -> None:
@@ -301,9 +301,12 @@ class VideoIntake:
             self._lengthen(self._chain, chained)
 
     def _lengthen(self, chain: FrameChain, chained: ChainedFrame) -> None:
-        chain.add(chained)
+        # hot path: every frame
+        length, size = chain.add(chained)
+        if length <= CHAIN_FRAMES and size <= CHAIN_BYTES:
+            return
         room = 1 if self._requests.answers else 4
-        if len(chain.frames) > CHAIN_FRAMES * room or chain.size > CHAIN_BYTES * room:
+        if length > CHAIN_FRAMES * room or size > CHAIN_BYTES * room:
             if not self._decodes_all:
                 self._chain = None
             else:

@@ -12,7 +12,7 @@ import pytest
 from aiortc.codecs.h264 import H264Encoder
 from aiortc.codecs.vpx import Vp8Encoder
 
-from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler, begins_key_frame
+from realtime.tracks.encoded_video import BEGINS_KEY_FRAME, EncodedFrame, FrameAssembler
 
 Packet = tuple[int, int, bytes, bool]
 CODECS = ["vp8", "h264"]
@@ -140,16 +140,16 @@ def test_what_waits_behind_a_gap_is_bounded(codec):
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("payload", [b"\x90", b"\x90\x80", b"\xff\xff", b"\x10", b"\x18\x00", b"\x7c", b"\x78\x00\x05"])
 def test_payloads_that_are_cut_off_begin_nothing_and_break_nothing(codec, payload):
-    begins_key_frame(codec, payload)
+    BEGINS_KEY_FRAME[codec](payload)
     assembler = FrameAssembler(codec)
     assert all(not frame.is_key for frame in assembler.push(1, 0, payload, marker=True))
 
 
 def test_h264_key_frames_are_known_behind_a_delimiter_and_in_aggregates():
     parameter_sets = b"\x78\x00\x04\x67\x42\x00\x1f\x00\x02\x68\xce"
-    assert begins_key_frame("h264", parameter_sets)
-    assert begins_key_frame("h264", b"\x7c\x85\x00")
-    assert not begins_key_frame("h264", b"\x7c\x05\x00")  # a later fragment
+    assert BEGINS_KEY_FRAME["h264"](parameter_sets)
+    assert BEGINS_KEY_FRAME["h264"](b"\x7c\x85\x00")
+    assert not BEGINS_KEY_FRAME["h264"](b"\x7c\x05\x00")  # a later fragment
     assembler = FrameAssembler("h264")
     _feed(assembler, [(0, 0, b"\x67\x42\x00\x1f", False), (1, 0, b"\x65\x88", True)])
     (frame,) = _feed(assembler, [(2, 3_000, b"\x09\xf0", False), (3, 3_000, b"\x65\x88", True)])
