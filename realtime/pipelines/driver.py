@@ -53,6 +53,7 @@ class Driver:
         self._entrance = machine  # what is changed: the machine, or what notes down how it is
         self._tap: MachineTap | None = None
         self._clock = clock
+        self._now = clock.now
         self._execute: Callable[[LocalCommand], None] = _refuse
         self._wake_link: Callable[[], None] = _nothing
         self._ear: Ear | None = None
@@ -116,7 +117,7 @@ class Driver:
         try:
             if self._unsaid_ms is not None and not timeless:
                 self.catch_up()
-            return action(self._entrance, self._clock.now())
+            return action(self._entrance, self._now())
         finally:
             self._drain(timeless=timeless)
 
@@ -133,7 +134,7 @@ class Driver:
         try:
             if self._unsaid_ms is not None and not timeless:
                 self.catch_up()
-            action(self._entrance, self._clock.now())
+            action(self._entrance, self._now())
         except Exception as error:
             logger.debug("%s fed the machine something that it refused", where, exc_info=True)
             self.publish(ErrorReported(error=error, where=where))
@@ -162,13 +163,13 @@ class Driver:
         """Tell the machine what it was not told yet of how far the reply has been heard; before reading it (P1)."""
         played_ms, self._unsaid_ms = self._unsaid_ms, None
         if played_ms is not None and self._heard_reply is not None and not self._closed:
-            self._entrance.receive_played(self._heard_reply, played_ms, now=self._clock.now())
+            self._entrance.receive_played(self._heard_reply, played_ms, now=self._now())
 
     def receive_audio(self, pcm: bytes) -> None:  # hot path: 50 times a second
         """Feed the user's sound, PCM16 mono at the model's rate, whole samples. It is sent at once where nothing waits before it."""
         if self._closed:
             return
-        line, now = self.sound_line, self._clock.now
+        line, now = self.sound_line, self._now
         is_done = False
         try:
             command = self._entrance.receive_audio(pcm, at_once=line is not None and line.transport.is_clear, now=now())
@@ -190,7 +191,7 @@ class Driver:
             return None
         timeless = False
         try:
-            command = self._entrance.next_link_command(now=self._clock.now())
+            command = self._entrance.next_link_command(now=self._now())
             timeless = command is None or isinstance(command, AppendAudio)
             return command
         finally:
@@ -247,7 +248,7 @@ class Driver:
         if self._closed or armed_for is None:
             return
         deadline = self._machine.get_deadline()
-        now = max(self._clock.now(), armed_for)
+        now = max(self._now(), armed_for)
         if deadline is None or deadline > now:
             self._arm()
             return

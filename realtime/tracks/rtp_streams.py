@@ -53,7 +53,9 @@ class RtpStream:
             transit = int(arrived_at * self.clock_hz) - timestamp
             moved = (transit - self.transit) & 0xFFFFFFFF
             self.timestamp, self.transit = timestamp, transit
-            self.jitter_q4 += min(moved, 0x100000000 - moved) - ((self.jitter_q4 + 8) >> 4)
+            if moved > 0x80000000:  # backwards
+                moved = 0x100000000 - moved
+            self.jitter_q4 += moved - ((self.jitter_q4 + 8) >> 4)
 
     def add_run(self, count: int, number: int) -> None:
         """Count packets that came one behind the other right after another one of the same time stamp.
