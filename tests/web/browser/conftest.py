@@ -127,6 +127,13 @@ class Visitor:
         """What the session of this call holds, asked of the server."""
         return self.server.facts()["calls"][self.call_id()]
 
+    def measured(self) -> None:
+        """Wait until what the page reports decides what was heard; it is a while away when the machine is busy."""
+        ends = time.monotonic() + HANG_MS / 1000
+        while not self.session()["measured"]:
+            assert time.monotonic() < ends, "the page never told what it has heard"
+            self.page.wait_for_timeout(50)
+
     def leave(self) -> None:
         """Hang up, if there is something to hang up."""
         if not self.page.is_closed() and self.page.locator("#end").is_visible():

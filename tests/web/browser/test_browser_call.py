@@ -72,7 +72,7 @@ def test_stop_ends_a_reply_where_the_page_was_listening(visitor):
     visitor.begin()
     visitor.say(LONG)
     visitor.hear()
-    assert visitor.session()["measured"]
+    visitor.measured()
     visitor.page.click("#stop")
     expect(visitor.page.locator(".line[data-interrupted] .unheard")).to_be_visible()
     expect(visitor.page.locator("#stop")).to_be_disabled()
