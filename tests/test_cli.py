@@ -55,6 +55,7 @@ def _refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["llm", "--frobnicate"], "--frobnicate"),
         (["llm", "--port", "99999"], "port"),
         (["inspect", "no-such-context.json"], "no-such-context.json"),
+        (["inspect", ""], "path must be the path of a file"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

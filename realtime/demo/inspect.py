@@ -62,6 +62,7 @@ def show(
     """
     inspection = inspect_file(path, window)
     if html is not None:
+        _check_path("html", html)
         from realtime.demo.inspect_page import page  # noqa: PLC0415  # only for pages
 
         try:
@@ -83,6 +84,7 @@ def inspect_file(path: str | Path, window: ContextWindow | None = None) -> Inspe
     Raises:
         UserError: The file cannot be read, or is no context.
     """
+    _check_path("path", path)
     context = _read(Path(path))
     asked = window or ContextWindow()
     return Inspection(
@@ -92,6 +94,12 @@ def inspect_file(path: str | Path, window: ContextWindow | None = None) -> Inspe
         window=asked,
         turn_count=context.spoken_turn_count(),
     )
+
+
+def _check_path(name: str, path: str | Path) -> None:
+    """An empty variable of a shell is no path; Path makes the present folder of it."""
+    if not str(path):
+        raise ArgumentError(name, path, "the path of a file")
 
 
 def _read(path: Path) -> ChatContext:

@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _settings(options: argparse.Namespace) -> LlmSettings:
     names = [field.name for field in fields(LlmSettings)]
     given: dict[str, Any] = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    keys = {name: given.get(name) or os.environ.get(variable) or None for name, variable in _KEY_NAMES.items()}
+    keys = {name: os.environ.get(variable) or None for name, variable in _KEY_NAMES.items() if given.get(name) is None}
     given |= keys
     given |= {"origins": tuple(options.origin), "brain_sees": not options.brain_blind}
     return LlmSettings(**given)

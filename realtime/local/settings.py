@@ -5,6 +5,7 @@ Owns: `LlmSettings`. Driven by the command line, and by whoever runs the server 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ __all__ = ["LlmSettings"]
 
 JUDGES = ("auto", "smart-turn", "none")
 _URL = ("http://", "https://")
+_ORIGIN = re.compile(r"[A-Za-z][\w+.-]*://[^/?#\s]+/?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,10 @@ class LlmSettings:
 
     def __post_init__(self) -> None:
         """Check every range."""
+        if not self.host:  # an empty variable of a shell; the system takes it for every address
+            raise ArgumentError(
+                "host", self.host, "an address to listen on, such as 127.0.0.1, or 0.0.0.0 for every one"
+            )
         check_count("port", self.port)
         if self.port > 65_535:
             raise ArgumentError("port", self.port, "at most 65535")
@@ -92,8 +98,12 @@ class LlmSettings:
         check_count("max_message_bytes", self.max_message_bytes, least=1000)
         check_number("drain_seconds", self.drain_seconds)
         check_count("brain_max_tokens", self.brain_max_tokens, least=1)
-        if self.api_key == "":
-            raise ArgumentError("api_key", self.api_key, "a key, or None for none")
+        for name in ("api_key", "brain_key", "recognizer_key", "synthesizer_key"):
+            if getattr(self, name) == "":
+                raise ArgumentError(name, "", "a key, or None for none")
+        for origin in self.origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ArgumentError("origins", origin, "origins of web pages, such as https://example.com")
         if self.turn_judge not in JUDGES:
             raise ArgumentError("turn_judge", self.turn_judge, ", ".join(repr(name) for name in JUDGES))
         self._check_part("brain", ("rules", "smollm"))

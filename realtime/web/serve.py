@@ -13,13 +13,14 @@ import gc
 import ipaddress
 import secrets
 import socket
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from realtime.chat.window import ContextWindow
-from realtime.core.settings import FrameSampling, TurnDetection
+from realtime.core.settings import FrameSampling, TurnDetection, check_number
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, UserError
 from realtime.models.base import RealtimeModel
 from realtime.models.local import LocalRealtime
@@ -76,10 +77,16 @@ class ServeOptions:
 
     def __post_init__(self) -> None:
         """Check what the system would refuse with other words."""
+        if not self.host:  # an empty variable of a shell; the system takes it for every address
+            raise ArgumentError(
+                "host", self.host, "an address to listen on, such as 127.0.0.1, or 0.0.0.0 for every one"
+            )
         if not 0 <= self.port <= _LAST_PORT:
             raise ArgumentError("port", self.port, f"a number from 0 to {_LAST_PORT}")
         if self.ssl_keyfile is not None and self.ssl_certfile is None:
             raise ArgumentError("ssl_keyfile", str(self.ssl_keyfile), "given together with ssl_certfile")
+        check_number("drain_seconds", self.drain_seconds)
+        ContextWindow(max_tokens=self.max_tokens)  # or it would be refused as each call begins
 
 
 class _Parser(argparse.ArgumentParser):
@@ -109,7 +116,7 @@ def parse_options(arguments: Sequence[str]) -> ServeOptions:
     add("--max-tokens", type=_count_or_any, default=defaults.max_tokens, metavar="N",
         help="bound of the context window, or any (default: 8000)")  # fmt: skip
     add("--push-to-talk", action="store_true", help="the user says when a turn is over")
-    add("--record", type=Path, metavar="DIR", help="write a recording of each call into this folder")
+    add("--record", type=_path, metavar="DIR", help="write a recording of each call into this folder")
     add("--stun", action="append", default=[], metavar="URL",
         help="a STUN server (default: REALTIME_STUN_URLS and REALTIME_TURN_URLS, else none)")  # fmt: skip
     add("--idle-seconds", type=_seconds_or_any, default=defaults.idle_seconds, metavar="S",
@@ -118,11 +125,17 @@ def parse_options(arguments: Sequence[str]) -> ServeOptions:
         help="end a call that lasts so long, or any (default: 7200)")  # fmt: skip
     add("--drain-seconds", type=float, default=defaults.drain_seconds, metavar="S",
         help="how long calls may go on after SIGTERM (default: 30)")  # fmt: skip
-    add("--ssl-certfile", type=Path, metavar="FILE", help="for https")
-    add("--ssl-keyfile", type=Path, metavar="FILE", help="for https")
+    add("--ssl-certfile", type=_path, metavar="FILE", help="for https")
+    add("--ssl-keyfile", type=_path, metavar="FILE", help="for https")
     given = vars(parser.parse_args(list(arguments)))
     given["origins"], given["stun"] = tuple(given["origins"]), tuple(given["stun"])
     return ServeOptions(**given)
+
+
+def _path(text: str) -> Path:
+    if not text:  # an empty variable of a shell; Path makes the present folder of it
+        raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
+    return Path(text)
 
 
 def _count_or_any(text: str) -> int | None:
@@ -155,6 +168,7 @@ async def serve(options: ServeOptions) -> int:
         LinkLost: The model cannot be reached.
         OSError: The port is taken.
     """
+    _check_certificate(options)
     try:
         from realtime.web.application import app  # noqa: PLC0415  (an extra)
         from realtime.web.server import WebServer  # noqa: PLC0415  (an extra)
@@ -170,7 +184,7 @@ async def serve(options: ServeOptions) -> int:
     )
     factory = _Factory(options, shared.model)
     if options.record is not None:
-        options.record.mkdir(parents=True, exist_ok=True)
+        _make_folder(options.record)
     bot = app(
         factory,
         token=token,
@@ -257,6 +271,31 @@ class _LastingLocal(LocalRealtime):
     async def end(self) -> None:
         """No more sessions."""
         await super().aclose()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"the folder {folder} for recordings cannot be made ({error.strerror})") from error
+
+
+def _check_certificate(options: ServeOptions) -> None:
+    """Said before anything is loaded or promised.
+
+    Raises:
+        UserError: The certificate or its key cannot be used.
+    """
+    if options.ssl_certfile is None:
+        return
+    for file in (options.ssl_certfile, options.ssl_keyfile):
+        if file is not None and not file.is_file():
+            raise UserError(f"{file} is no file, so that https cannot be served with it")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.ssl_certfile, options.ssl_keyfile)
+    except OSError as error:
+        key = "" if options.ssl_keyfile is None else f" with the key {options.ssl_keyfile}"
+        raise UserError(f"{options.ssl_certfile}{key} is no certificate in PEM with its key ({error})") from error
 
 
 def _bind(options: ServeOptions) -> socket.socket:

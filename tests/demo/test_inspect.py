@@ -231,6 +231,8 @@ def test_a_file_that_is_not_there_and_a_page_that_cannot_be_written(tmp_path, wr
         main([str(tmp_path / "missing.json")])
     with pytest.raises(UserError, match="cannot be written"):
         show(written, html=tmp_path / "no" / "such" / "folder.html")
+    with pytest.raises(ArgumentError, match="html must be the path of a file"):
+        show(written, html="")
 
 
 @pytest.mark.parametrize("options", [["--max-tokens", "-1"], ["--keep-recent-turns", "-1"]])

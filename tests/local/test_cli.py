@@ -43,6 +43,11 @@ def run(*options: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         (["--brain", "http://127.0.0.1:1/v1"], "brain_model must be"),
         (["--model-dir", "/nowhere/at/all"], "model_dir must be"),
         (["--log-level", "loud"], "--log-level"),
+        (["--host", ""], "host must be"),
+        (["--api-key", ""], "api_key must be a key"),
+        (["--brain-key", ""], "brain_key must be a key"),
+        (["--origin", "example.com"], "origins must be"),
+        (["--origin", "https://example.com/page"], "origins must be"),
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_exit_code_2(options: list[str], text: str) -> None:

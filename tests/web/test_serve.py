@@ -113,6 +113,16 @@ def test_a_port_that_is_taken_is_said_in_one_line(
         (["--port", "99999"], "port must be"),
         (["--port", "-1"], "port must be"),
         (["--ssl-keyfile", "k"], "ssl_certfile"),
+        (["--host", ""], "host must be"),
+        (["--drain-seconds", "-2"], "drain_seconds must be"),
+        (["--max-tokens", "-5"], "max_tokens must be"),
+        (["--ssl-certfile", "nowhere.pem"], "nowhere.pem is no file"),
+        (["--ssl-certfile", __file__, "--ssl-keyfile", "nowhere.key"], "nowhere.key is no file"),
+        (["--ssl-certfile", __file__], f"{__file__} is no certificate"),
+        (
+            ["--model", "ws://127.0.0.1:9/", "--record", __file__],
+            f"the folder {__file__} for recordings cannot be made",
+        ),
     ],
 )
 def test_what_the_system_would_refuse_is_said_in_one_line(
@@ -160,7 +170,9 @@ async def test_a_model_that_has_loaded_is_served_and_one_that_cannot_be_is_told(
         await server.unless_ended(fail())
 
 
-@pytest.mark.parametrize("arguments", [["--port", "x"], ["--nonsense"], ["--max-tokens", "many"]])
+@pytest.mark.parametrize(
+    "arguments", [["--port", "x"], ["--nonsense"], ["--max-tokens", "many"], ["--record", ""], ["--ssl-certfile", ""]]
+)
 def test_an_option_that_cannot_be_is_said_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         parse_options(arguments)
