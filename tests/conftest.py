@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import asyncio.constants
 import inspect
+import linecache
 import os
 import subprocess
 import sys
@@ -36,6 +37,7 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "desk")
 _NOTED_PLACES = 3
 asyncio.constants.DEBUG_STACK_DEPTH = _NOTED_PLACES
 traceback.extract_stack.__defaults__ = (None, _NOTED_PLACES)  # asyncio's C half calls it with no argument
+linecache.checkcache = lambda _=None: None  # nor is each place's file looked at again: sources stay as they are
 
 _WATCHED_PACKAGES = ["realtime", "aiortc", "aioice", "websockets"]
 _LASTING_THREADS = ("realtime-", "asyncio_")  # one pool per process; the loop's own executor ends with the loop
