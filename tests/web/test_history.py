@@ -21,7 +21,9 @@ def history_of(*messages: ChatMessage, pending: tuple[ChatMessage, ...] = ()) ->
 
 
 def finished(call_id: str) -> ToolFinished:
-    return ToolFinished(message_id=f"result of {call_id}", call_id=call_id, name="book", output="", is_error=False, seconds=0.0)
+    return ToolFinished(
+        message_id=f"result of {call_id}", call_id=call_id, name="book", output="", is_error=False, seconds=0.0
+    )
 
 
 async def test_a_page_that_comes_back_is_told_what_happened_without_it(serve, call):
