@@ -26,7 +26,7 @@ from realtime.media.frame import check_frame, frame_size, pts_ms, thumbprint
 from realtime.media.image import EncodeOptions, encode
 from realtime.media.options import ResizeOptions
 from realtime.pipelines.worker import WorkerPool
-from realtime.tracks.picture_decoder import UndecodedFrame
+from realtime.tracks.picture_decoder import ChainDecoding, UndecodedFrame
 
 __all__ = ["DevelopedFrame", "ImageReport", "LooksAt", "PictureEncoder", "VideoInput"]
 
@@ -348,8 +348,11 @@ class VideoInput:
                 if job.image is not None:
                     self._show(source, entry, job, job.image, b"")
                     continue
+                begun = job.frame.begin() if isinstance(job.frame, UndecodedFrame) else None
                 try:
-                    image, thumb = await self._pool.run(self._make_picture, job, entry.thumb)
+                    while begun is not None and begun.is_long:
+                        await self._pool.run(job.frame.advance, begun)  # others have their turn between
+                    image, thumb = await self._pool.run(self._make_picture, job, begun, entry.thumb)
                 except Exception as error:
                     self._report(source=source, frame_id=frame_id, image=None, error=error)
                 else:
@@ -358,11 +361,13 @@ class VideoInput:
                         continue
                     self._show(source, entry, job, image, thumb)
                 finally:
-                    del job
+                    del job, begun
         finally:
             entry.busy = False
 
-    def _make_picture(self, job: _Kept, last_thumb: bytes) -> tuple[ImageContent | None, bytes]:  # on a worker thread
+    def _make_picture(
+        self, job: _Kept, begun: ChainDecoding | None, last_thumb: bytes
+    ) -> tuple[ImageContent | None, bytes]:  # on a worker thread
         """Decode, if need be, and encode a frame.
 
         Returns:
@@ -370,7 +375,7 @@ class VideoInput:
         """
         frame, thumb = job.frame, b""
         if isinstance(frame, UndecodedFrame):
-            frame = frame.decode()
+            frame = frame.decode(begun)
             if self._min_change:
                 thumb = _thumbprint(frame)
                 if job.must_differ and thumb_difference(thumb, last_thumb) < self._min_change:

@@ -21,7 +21,16 @@ from realtime.tracks.aiortc_names import h264_depayload
 from realtime.tracks.encoded_video import EncodedFrame, carries_parameter_sets
 from realtime.tracks.vp8_header import frame_of, is_faintly_filtered
 
-__all__ = ["CLOCK_HZ", "ChainedFrame", "DecodeError", "FrameChain", "PictureDecoder", "UndecodedFrame", "decode_alone"]
+__all__ = [
+    "CLOCK_HZ",
+    "ChainDecoding",
+    "ChainedFrame",
+    "DecodeError",
+    "FrameChain",
+    "PictureDecoder",
+    "UndecodedFrame",
+    "decode_alone",
+]
 
 CLOCK_HZ = 90_000
 """Ticks a second of every picture codec's time stamps."""
@@ -31,6 +40,12 @@ _LIBRARY_NAMES = {"vp8": "vp8", "h264": "h264"}
 
 MAX_PIXELS = 8_192 * 4_320
 """A larger picture is not decoded: a few bytes of header can ask for any size, and whoever waits for the thread would wait for it."""
+
+
+PIECE_FRAMES = 30
+"""So many frames are decoded at one go on the way to a picture, which takes 30–60 ms at 720p; then other jobs have their turn."""
+MOST_PIXELS = 16_777_216
+"""Where every picture is wanted, no more are decoded at one go once they have so many pixels together: 25 MB."""
 
 
 class DecodeError(RealtimeError):
@@ -119,6 +134,22 @@ class PictureDecoder:
             raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
         return pictures
 
+    def decode_some(self, frames: Sequence[ChainedFrame]) -> tuple[list[av.VideoFrame], int]:
+        """The pictures of frames that follow the last ones, up to `MOST_PIXELS` and the one that goes beyond, and how many frames are left.
+
+        Raises:
+            DecodeError: One of them is damaged.
+        """
+        pictures: list[av.VideoFrame] = []
+        pixels = 0
+        for at, chained in enumerate(frames, 1):
+            for picture in self.decode((chained,)):
+                pictures.append(picture)
+                pixels += picture.width * picture.height
+            if pixels >= MOST_PIXELS:
+                return pictures, len(frames) - at
+        return pictures, 0
+
 
 def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: bool = False) -> list[av.VideoFrame]:
     """The pictures of a chain, from its key frame on, or the last of them, by a decoder that saw nothing before and sees nothing after.
@@ -137,6 +168,51 @@ def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: boo
 
 def _h264_frame_of(payloads: Sequence[bytes]) -> bytes:
     return b"".join([h264_depayload(payload) for payload in payloads])
+
+
+class ChainDecoding:
+    """A chain of frames on its way to its newest picture, on worker threads, piece by piece, so that others are served between."""
+
+    __slots__ = ("_codec", "_decoder", "_left", "_newest")
+
+    def __init__(self, codec: str, frames: Sequence[ChainedFrame], decoder: PictureDecoder | None = None) -> None:
+        """Prepare.
+
+        Args:
+            codec: The frames'.
+            frames: They.
+            decoder: What has seen the frames before them; None: they begin with a key frame.
+        """
+        self._codec = codec
+        self._left = frames
+        self._decoder = decoder
+        self._newest: list[av.VideoFrame] = []
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a piece is to be decoded before the last one."""
+        return len(self._left) > PIECE_FRAMES
+
+    def advance(self) -> None:
+        """Decode a piece that is not the last.
+
+        Raises:
+            DecodeError: It is damaged.
+        """
+        piece, self._left = self._left[:PIECE_FRAMES], self._left[PIECE_FRAMES:]
+        if self._decoder is None:
+            self._decoder = PictureDecoder(self._codec)
+        self._newest = self._decoder.decode(piece, only_newest=True) or self._newest
+
+    def finish(self) -> list[av.VideoFrame]:
+        """Decode the last piece; gives the newest picture, none if there is none.
+
+        Raises:
+            DecodeError: It is damaged.
+        """
+        if self._decoder is None:
+            return decode_alone(self._codec, self._left, only_newest=True)
+        return self._decoder.decode(self._left, only_newest=True) or self._newest
 
 
 class UndecodedFrame:
@@ -165,18 +241,38 @@ class UndecodedFrame:
         self.width, self.height = size
         self.pts = chain.frames[-1].pts
 
-    def decode(self) -> av.VideoFrame:
-        """Decode it, from its key frame on. Runs on a worker thread: 1–2 ms for each frame of the chain.
+    def begin(self) -> ChainDecoding:
+        """Begin to decode it, from its key frame on: 1–2 ms for each frame of the chain."""
+        return ChainDecoding(self._chain.codec, self._chain.frames[: self._count])
+
+    def advance(self, begun: ChainDecoding) -> None:
+        """Decode a piece that is not the last (`ChainDecoding.is_long`). Runs on a worker thread.
 
         Raises:
             ImageError: It is damaged.
         """
-        chain = self._chain
-        frames = chain.frames[: self._count]
         try:
-            pictures = decode_alone(chain.codec, frames, only_newest=True)
+            begun.advance()
         except DecodeError as error:
-            raise ImageError("frame", self._chain.codec, "a frame that can be decoded") from error
+            raise self._damaged from error
+
+    def decode(self, begun: ChainDecoding | None = None) -> av.VideoFrame:
+        """Decode it, or what is left to do of it. Runs on a worker thread.
+
+        Raises:
+            ImageError: It is damaged.
+        """
+        decoding = self.begin() if begun is None else begun
+        while decoding.is_long:
+            self.advance(decoding)
+        try:
+            pictures = decoding.finish()
+        except DecodeError as error:
+            raise self._damaged from error
         if not pictures:
             raise ImageError("frame", self._chain.codec, "a frame that gives a picture")
         return pictures[-1]
+
+    @property
+    def _damaged(self) -> ImageError:
+        return ImageError("frame", self._chain.codec, "a frame that can be decoded")

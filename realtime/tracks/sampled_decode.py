@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from realtime.tracks import h264_header, vp8_header
@@ -21,11 +20,11 @@ from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler
 from realtime.tracks.key_requests import KeyRequests
 from realtime.tracks.picture_decoder import (
     CLOCK_HZ,
+    ChainDecoding,
     ChainedFrame,
     FrameChain,
     PictureDecoder,
     UndecodedFrame,
-    decode_alone,
 )
 from realtime.tracks.picture_sink import Feedback, Lull, PictureSink
 
@@ -42,7 +41,7 @@ SETTLED_SECONDS = 0.150
 CHEAP_FRAMES = 8
 """As many frames are decoded to get at a picture without asking for a key frame: as much work as asking."""
 MOST_PICTURES = 8
-"""Where every frame is decoded, so many at once at most: pictures are large. The rest follows at once."""
+"""Where every frame is decoded, so many at once at most, and fewer of large pictures (`MOST_PIXELS`). The rest follows at once."""
 CHAIN_FRAMES = 90
 CHAIN_BYTES = 2_000_000
 """The longest chain that is kept, where key frames can be asked for. Four times as much where they never came."""
@@ -59,6 +58,10 @@ _ROUNDING_MS = 2
 """Media times are told in whole milliseconds: a lull ends earlier by more than that can make of it."""
 _MAX_MISSING = 64
 """With more packets missing a key frame is cheaper than sending them again."""
+
+
+_Result = tuple[list[Any], list[Any], int]
+"""Pictures, what was made of them, and how many frames are still to be decoded."""
 
 
 class VideoIntake:
@@ -94,6 +97,8 @@ class VideoIntake:
         self._decoded_of: FrameChain | None = None
         self._decoded = 0
         """How many frames of `_decoded_of` were decoded."""
+        self._under_way = 0
+        """How many of them the worker has at this moment, where every frame is decoded."""
         self._job: object | None = None
         """What the worker is at."""
         self._decoded_at: int | None = None
@@ -138,6 +143,7 @@ class VideoIntake:
             self._chain = None
         if sink is None or self._job is not None:  # a job of whoever looked before: it may never answer
             self._decoder = self._decoded_of = self._job = None
+            self._under_way = 0
 
     def decode_all(self, also_to: Callable[[Any], None]) -> None:
         """Decode every frame from now on, for somebody who reads the track itself.
@@ -409,28 +415,56 @@ class VideoIntake:
             if self._decoder is None or self._decoder.codec != chain.codec:
                 self._decoder = PictureDecoder(chain.codec)
                 begin = 0
-            decode = self._decoder.decode
         else:
             self._decoder = None
-            begin, decode = 0, partial(decode_alone, chain.codec)
-        shows_all = self._decodes_all
-        if shows_all:
-            end = min(end, begin + MOST_PICTURES)
+            begin = 0
+        if self._decodes_all:
+            self._decode_each(sink, self._decoder, chain.frames[begin : min(end, begin + MOST_PICTURES)], begin)
+            return
         frames = chain.frames[begin:end]
-        self._decoded, self._decoded_at = end, self.frames
+        decoding = ChainDecoding(chain.codec, frames, self._decoder)
+        self._decoded = end
+
+        def job() -> _Result | None:
+            if decoding.is_long:
+                decoding.advance()
+                return None
+            pictures = decoding.finish()
+            return pictures, [sink.develop(picture) for picture in pictures], 0
+
+        self._run(sink, frames, job)
+
+    def _decode_each(
+        self, sink: PictureSink, decoder: PictureDecoder | None, frames: list[ChainedFrame], begin: int
+    ) -> None:
+        assert decoder is not None
+        self._decoded, self._under_way = begin + len(frames), len(frames)
+
+        def job() -> _Result:
+            pictures, left = decoder.decode_some(frames)
+            return pictures, pictures, left
+
+        self._run(sink, frames, job)
+
+    def _run(self, sink: PictureSink, frames: list[ChainedFrame], job: Callable[[], _Result | None]) -> None:
+        """Run a job, and again while it gives nothing: then there is more of it to do."""
+        self._decoded_at = self.frames
         self._job = me = object()
 
-        def job() -> tuple[list[Any], list[Any]]:
-            pictures = decode(frames, only_newest=not shows_all)
-            return pictures, pictures if shows_all else [sink.develop(picture) for picture in pictures]
-
-        def done(result: tuple[list[Any], list[Any]] | None, error: BaseException | None) -> None:
-            if self._job is me:  # else it is a job of whoever looked before
-                self._job = None
-                if error is not None or result is None or not result[0]:
-                    self._on_failed(error)
-                else:
-                    self._on_decoded(sink, frames, *result)
+        def done(result: _Result | None, error: BaseException | None) -> None:
+            if self._job is not me:  # a job of whoever looked before
+                return
+            if error is None and result is None:
+                sink.run(job, done)
+                return
+            self._job = None
+            self._under_way = 0
+            if error is not None or result is None or not result[0]:
+                self._on_failed(error)
+            else:
+                pictures, developed, left = result
+                self._decoded -= left
+                self._on_decoded(sink, frames, pictures, developed)
 
         sink.run(job, done)
 
@@ -469,8 +503,9 @@ class VideoIntake:
         if self._decoder is None or len(chain.frames) - done > CHAIN_FRAMES:  # the worker is hopelessly behind
             self._chain = None
             return
-        self._chain = self._decoded_of = FrameChain(chain.codec, chain.frames[done:])
-        self._decoded = 0
+        kept = min(self._under_way, done)  # not all of them may be decoded
+        self._chain = self._decoded_of = FrameChain(chain.codec, chain.frames[done - kept :])
+        self._decoded = kept
 
     def _pts_ms(self) -> int:
         return (self._pts * 1000 + CLOCK_HZ // 2) // CLOCK_HZ

@@ -26,7 +26,7 @@ from realtime.media.options import EncodeOptions, ResizeOptions
 from realtime.pipelines.video import DevelopedFrame, PictureEncoder, VideoInput
 from realtime.pipelines.worker import WorkerPool
 from realtime.tracks.encoded_video import EncodedFrame
-from realtime.tracks.picture_decoder import ChainedFrame, FrameChain, UndecodedFrame
+from realtime.tracks.picture_decoder import PIECE_FRAMES, ChainedFrame, FrameChain, PictureDecoder, UndecodedFrame
 
 OPTIONS = EncodeOptions(format="JPEG", resize_options=ResizeOptions(64, 48), quality=75)
 
@@ -256,6 +256,35 @@ async def test_a_frame_that_was_not_decoded_is_decoded_when_it_is_shown(bench):
     await bench.settle()
     assert bench.reports[0][2].size == (64, 48)
     assert bench.encoder.threads.isdisjoint({threading.get_ident()})
+
+
+async def test_a_held_frame_of_a_long_chain_is_decoded_in_pieces(bench, monkeypatch):
+    """A sender that never answers: 360 frames, half a second of a thread that all sessions share."""
+    pieces: list[int] = []
+    decode = PictureDecoder.decode
+
+    def count(self: PictureDecoder, frames: Any, **others: Any) -> Any:
+        pieces.append(len(frames))
+        return decode(self, frames, **others)
+
+    monkeypatch.setattr(PictureDecoder, "decode", count)
+    run, jobs = bench.video._pool.run, []
+    monkeypatch.setattr(bench.video._pool, "run", lambda job, *given: jobs.append(job) or run(job, *given))
+    encoder: Any = Vp8Encoder()
+    chain: list[ChainedFrame] = []
+    for number in range(PIECE_FRAMES * 2 + 7):
+        payloads, _ = encoder.encode(frame(number % 20), force_keyframe=number == 0)
+        encoded = EncodedFrame(timestamp=0, payloads=tuple(payloads), is_key=number == 0)
+        chain.append(ChainedFrame(encoded, number * 3000, 0.0))
+    bench.video.add("camera")
+    bench.verdict = FrameVerdict(action="hold")
+    bench.video.receive("camera", UndecodedFrame(FrameChain("vp8", chain), (64, 48)), 0.0)
+    bench.video.execute(EncodeHeldFrame(command_id="c", source="camera", frame_id=bench.facts[0].frame_id))
+    await bench.settle()
+    assert bench.reports[0][2].size == (64, 48)
+    assert pieces == [PIECE_FRAMES, PIECE_FRAMES, 7]
+    assert len(jobs) == 3
+    assert bench.encoder.count == 1
 
 
 async def test_a_held_frame_that_turns_out_to_show_nothing_new_is_not_sent(bench):

@@ -10,7 +10,7 @@ import pytest
 
 from realtime.core.sampling import FrameFacts, FrameSampler, Lull
 from realtime.core.settings import FrameSampling
-from realtime.tracks import sampled_decode
+from realtime.tracks import picture_decoder, sampled_decode
 from realtime.tracks.picture_decoder import UndecodedFrame
 from realtime.tracks.sampled_decode import VideoIntake
 
@@ -38,6 +38,9 @@ class Decoder:
     def decode(self, frames: Any, *, only_newest: bool = False) -> list[Picture]:
         pictures = [Picture(chained.pts) for chained in frames]
         return pictures[-1:] if only_newest else pictures
+
+    def decode_some(self, frames: Any) -> tuple[list[Picture], int]:
+        return self.decode(frames[:3]), max(len(frames) - 3, 0)
 
 
 class Viewer:
@@ -202,8 +205,9 @@ ACTS = [
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_as_if_each_frame_were_asked_about(codec, sampling, seed, monkeypatch):
     monkeypatch.setattr(sampled_decode, "PictureDecoder", Decoder)
+    monkeypatch.setattr(picture_decoder, "PictureDecoder", Decoder)
     monkeypatch.setattr(
-        sampled_decode, "decode_alone", lambda codec, *args, **more: Decoder(codec).decode(*args, **more)
+        picture_decoder, "decode_alone", lambda codec, *args, **more: Decoder(codec).decode(*args, **more)
     )
     rng = random.Random(seed)
     ways = [Way(codec, sampling, asks_of_each=asks) for asks in (False, True)]

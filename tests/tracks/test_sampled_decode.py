@@ -15,9 +15,9 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
-from realtime.tracks import h264_header, vp8_header
+from realtime.tracks import h264_header, picture_decoder, vp8_header
 from realtime.tracks.encoded_video import FrameAssembler
-from realtime.tracks.picture_decoder import PictureDecoder, UndecodedFrame
+from realtime.tracks.picture_decoder import PIECE_FRAMES, PictureDecoder, UndecodedFrame
 from realtime.tracks.sampled_decode import (
     CHAIN_FRAMES,
     CHEAP_FRAMES,
@@ -130,7 +130,7 @@ class Eye:
             job, done = self.jobs.pop(0)
             try:
                 result = job()
-                self.decoded += result[0]
+                self.decoded += result[0] if result is not None else []
             except Exception as error:
                 done(None, error)
             else:
@@ -554,6 +554,49 @@ def test_a_worker_that_was_busy_catches_up_in_small_pieces():
     assert call.shown() == list(range(60))
     assert max(sizes) == MOST_PICTURES
     assert call.intake.undecoded == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_fewer_large_pictures_are_decoded_at_once_and_none_is_left_out(codec, monkeypatch):
+    """8192×4320 is allowed: eight of them are 420 MB. The worker is busy for so long that the chain is shortened meanwhile."""
+    monkeypatch.setattr(picture_decoder, "MOST_PIXELS", 2 * 192 * 128)
+    call = Call(codec, decodes_all=True)
+    call.eye.works = False
+    call.intake._requests.answers = True  # so that no more is kept
+    for index in range(2 * CHAIN_FRAMES):
+        call.go(1)
+        if index < CHAIN_FRAMES - 20 or index % 2 == 0:
+            continue
+        while call.eye.jobs and len(call.eye.pictures) < index - 20:
+            (job, done) = call.eye.jobs.pop(0)
+            result = job()
+            assert len(result[0]) <= 2
+            done(result, None)
+    call.eye.works = True
+    call.eye.work()
+    assert call.shown() == list(range(2 * CHAIN_FRAMES))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_long_way_to_a_picture_is_gone_in_pieces(codec, decoded):
+    """A request that was lost for a second: the whole chain is decoded then, and other jobs have their turn between."""
+    call = Call(codec)
+    call.every(1.0)
+    call.go(FPS * 3)
+    call.camera.answers = False
+    call.eye.works = False
+    decoded.clear()
+    call.go(FPS * 2 + 10)
+    jobs = 0
+    while call.eye.jobs:
+        ((job, done),) = call.eye.jobs
+        call.eye.jobs.clear()
+        done(job(), None)
+        jobs += 1
+    assert jobs == len(decoded) > 1
+    assert max(decoded) <= PIECE_FRAMES
+    assert len(call.eye.developed) == len(call.shown())
+    assert call.shown()[-1] > FPS * 4
 
 
 def test_on_the_way_to_a_wanted_picture_the_others_are_let_go():
