@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError, UserError
-from realtime.models.base import check_name
+from realtime.models.base import check_name, check_texts
 from realtime.models.openai import check_reasoning, openai_capabilities
 from realtime.models.websocket import OpenAISettings, WebSocketModel
 from realtime.transports.websocket import KeepAlive
@@ -38,6 +38,7 @@ class AzureAccess:
             token: A token, or what gives one.
             environment: The names of the key and of the token in the environment.
         """
+        check_texts(api_key=api_key)
         key = api_key or os.environ.get(environment[0])
         self._token = token if token is not None else os.environ.get(environment[1])
         self._key = key if key and (api_key or not self._token) else None

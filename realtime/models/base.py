@@ -25,6 +25,13 @@ def check_name(argument: str, value: object, wanted: str) -> None:
         raise ArgumentError(argument, value, wanted)
 
 
+def check_texts(**given: object) -> None:
+    """Raise `ArgumentError` for an argument that is neither text nor None. What it is is not shown: it may be a key."""
+    for argument, value in given.items():
+        if value is not None and not isinstance(value, str):
+            raise ArgumentError(argument, type(value).__name__, "text, or None")
+
+
 def check_settings(provider: str, settings: Mapping[str, object], known: type) -> None:
     """Raise `UserError` if there is a setting that a provider does not have: it is never left out without a word.
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError, UserError
-from realtime.models.base import RealtimeModel, check_name, check_settings
+from realtime.models.base import RealtimeModel, check_name, check_settings, check_texts
 from realtime.transports.websocket import KeepAlive, PromptTransport, Transport, connect
 from realtime.wire.base import Resumption
 from realtime.wire.gemini import GeminiOptions, GeminiWire
@@ -123,6 +123,7 @@ class GeminiLive(RealtimeModel):
         """
         check_settings("Gemini", settings, GeminiSettings)
         check_name("model", model, "a model's name, such as 'gemini-3.8-live'")
+        check_texts(voice=voice, api_key=api_key)
         is_older = model.rpartition("/")[2].startswith(_OLDER)
         _check_thinking(model, settings, is_older=is_older)
         key = api_key or os.environ.get("GEMINI_API_KEY") or os.environ.get("GOOGLE_API_KEY")

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from realtime.core.capabilities import ModelCapabilities
 from realtime.core.settings import TurnDetection
 from realtime.errors import ArgumentError
-from realtime.models.base import RealtimeModel, check_name, check_settings
+from realtime.models.base import RealtimeModel, check_name, check_settings, check_texts
 from realtime.transports.websocket import KeepAlive, Transport, connect
 from realtime.wire.openai import OpenAIOptions, OpenAIWire
 from realtime.wire.openai_mapped import MappedWire
@@ -100,6 +100,7 @@ class WebSocketModel(RealtimeModel):
         check_name("url", url, "a ws:// or wss:// URL")
         if urlsplit(url).scheme not in ("ws", "wss") or not urlsplit(url).hostname:
             raise ArgumentError("url", url, "a ws:// or wss:// URL")
+        check_texts(voice=voice, api_key=api_key, transcription=transcription)
         options = OpenAIOptions(voice=voice, **settings)
         if transcription is not None:
             options = replace(options, transcription_model=transcription)

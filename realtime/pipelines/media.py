@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from realtime.core.events import ErrorReported
-from realtime.errors import ArgumentError
+from realtime.errors import ArgumentError, UserError
 from realtime.pipelines.audio import AudioInput
 from realtime.pipelines.direct import JobRunner, Viewer, track_jobs
 from realtime.pipelines.driver import Driver
@@ -28,6 +28,21 @@ from realtime.tracks.rtp_receiver import TrackIntake, intake_of
 __all__ = ["MediaSources", "watch_packets"]
 
 _DEFAULT_NAMES = {"audio": "microphone", "video": "camera"}
+
+
+def _check_names(sources: object) -> dict[str, str]:
+    """The names of tracks by media section, if they are that."""
+    wanted = "names by media section, such as {'0': 'microphone', '1': 'camera'}, or None"
+    names: dict[str, str] = {}
+    if sources is None:
+        return names
+    if not isinstance(sources, Mapping):
+        raise ArgumentError("sources", sources, wanted)
+    for mid, name in cast("Mapping[object, object]", sources).items():
+        if not (isinstance(mid, str) and isinstance(name, str) and name):
+            raise ArgumentError("sources", sources, wanted)  # pyright: ignore[reportUnknownArgumentType]
+        names[mid] = name
+    return names
 
 
 class MediaSources:
@@ -97,7 +112,9 @@ class MediaSources:
                 does one whose name is taken.
             direct: Receive its tracks ourselves, where this aiortc is known.
         """
-        names = dict(sources or {})
+        if any(each.peer is pc for each in self._peers):
+            raise UserError("attach: this peer connection is attached already; to attach it anew, detach it first")
+        names = _check_names(sources)
         attachment: list[PeerAttachment] = []
         early: list[Any] = []
 

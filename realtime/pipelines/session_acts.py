@@ -57,10 +57,12 @@ class SessionActs(SessionTracks):
             SessionClosed: The session has ended.
         """
         runtime = self._running()
+        if respond is not None and not isinstance(respond, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ArgumentError("respond", respond, "True, False, or None: if there is text in it")
         parts = await as_parts(content, runtime.encode)
         check_parts(parts, self.capabilities)
         parts = await runtime.pictures.embed(parts)
-        asks = any(isinstance(part, str) for part in parts) if respond is None else bool(respond)
+        asks = any(isinstance(part, str) for part in parts) if respond is None else respond
         if asks:
             self._replies.expect(runtime.driver.machine)
         ids = runtime.driver.step(lambda machine, now: machine.send(parts, respond=asks, now=now))

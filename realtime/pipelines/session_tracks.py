@@ -83,7 +83,8 @@ class SessionTracks(SessionReading):
 
         Raises:
             ArgumentError: It is neither, or a call was given `sources`.
-            UserError: Its local description is set already, or it is closed; or the reply goes to another listener.
+            UserError: It is attached already, its local description is set, or it is closed; or the reply goes to another
+                listener.
             SessionClosed: The session has ended.
         """
         runtime = self._running()
@@ -149,9 +150,12 @@ class SessionTracks(SessionReading):
             SessionClosed: The session ended first.
         """
         runtime = self._running()
+        if runtime.driver.closed:
+            raise SessionClosed("the session has ended")
         sources = runtime.media.video_sources
         if not sources or (source is not None and source not in sources):
             known = ", ".join(map(repr, sources)) or "none"
-            raise UserError(f"there is no video track {source!r} to look at; there is: {known}")
+            wanted = "video track" if source is None else f"video track {source!r}"
+            raise UserError(f"there is no {wanted} to look at; there is: {known}")
         runtime.driver.step(lambda machine, now: machine.look(source, now=now))
         return await runtime.video.look(source)

@@ -12,6 +12,7 @@ import pytest
 from websockets.asyncio.server import serve
 
 from realtime import (
+    ArgumentError,
     AzureRealtime,
     ErrorReported,
     GeminiLive,
@@ -89,3 +90,21 @@ async def test_a_refusal_that_says_the_key_back_is_shown_without_it(name, caplog
             await RealtimeSession(model).__aenter__()
     assert KEY not in f"{caught.value!r} {caught.value}"
     assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: OpenAIRealtime(api_key=key),
+        lambda key: AzureRealtime("voice", url="wss://one.example", api_key=key),
+        lambda key: AzureVoiceLive(url="wss://one.example", api_key=key),
+        lambda key: GeminiLive(api_key=key),
+        lambda key: XaiRealtime(api_key=key),
+        lambda key: WebSocketModel("wss://one.example", api_key=key),
+    ],
+    ids=["openai", "azure", "voice live", "gemini", "xai", "websocket"],
+)
+def test_a_key_that_is_no_text_is_refused_and_not_shown(make):
+    with pytest.raises(ArgumentError, match="api_key must be text, or None, not 'bytes'") as caught:
+        make(KEY.encode())
+    assert KEY not in repr(caught.value)

@@ -68,3 +68,9 @@ async def test_its_limit_of_size_is_its_capabilities():
         with pytest.raises(ModelError, match="101 bytes"):
             await transport.send("a" * 101)
         await transport.aclose()
+
+
+@pytest.mark.parametrize("argument", ["voice", "transcription"])
+def test_what_is_no_text_is_refused_by_name(argument):
+    with pytest.raises(ArgumentError, match=f"{argument} must be text, or None, not 'int'"):
+        WebSocketModel("ws://one.example", **{argument: 3})

@@ -13,8 +13,10 @@ import contextlib
 import json
 from array import array
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, Protocol
+
+import numpy as np
 
 from realtime.errors import LinkLost
 from realtime.testing import openai_script as script
@@ -52,14 +54,11 @@ class Ear:
     def hear(self, pcm: bytes) -> list[tuple[str, int, list[str]]]:
         """What happened: (began | ended, sample position, words)."""
         happened: list[tuple[str, int, list[str]]] = []
-        samples = array("h", pcm)
-        at = 0
-        while at < len(samples):
-            value, end = samples[at], at + 1
-            while end < len(samples) and samples[end] == value:
-                end += 1
-            happened += self._run(value, end - at)
-            at = end
+        samples = np.frombuffer(pcm, np.int16)
+        if samples.size:
+            begins = [0, *(np.flatnonzero(np.diff(samples)) + 1).tolist()]
+            for begin, end in pairwise([*begins, samples.size]):
+                happened += self._run(int(samples[begin]), end - begin)
         return happened
 
     def _run(self, value: int, length: int) -> list[tuple[str, int, list[str]]]:

@@ -18,7 +18,7 @@ from realtime import (
     RealtimeSession,
     TurnDetection,
 )
-from realtime.errors import ArgumentError, UserError
+from realtime.errors import ArgumentError, SessionClosed, UserError
 
 
 def greet() -> None: ...
@@ -150,3 +150,21 @@ async def test_the_session_s_wishes_come_before_the_model_s(obliging):
 def test_names_of_models_are_resolved_at_once():
     assert RealtimeSession("local").capabilities == LocalRealtime().capabilities
     assert RealtimeSession("ws://127.0.0.1:1/v1/realtime").capabilities.supports_image_input
+
+
+@pytest.mark.parametrize("respond", ["no", 0, "yes"])
+async def test_whether_to_reply_is_a_bool(obliging, respond):
+    async with RealtimeSession(obliging()) as session:
+        with pytest.raises(ArgumentError, match="respond must be True, False, or None"):
+            await session.send("Hello.", respond=respond)
+        assert not session.all_messages()
+
+
+async def test_there_is_nothing_to_look_at_without_a_camera_or_after_the_end(obliging):
+    async with RealtimeSession(obliging()) as session:
+        with pytest.raises(UserError, match="there is no video track to look at; there is: none"):
+            await session.look()
+        with pytest.raises(UserError, match="there is no video track 'screen' to look at; there is: none"):
+            await session.look("screen")
+    with pytest.raises(SessionClosed):
+        await session.look()

@@ -98,8 +98,26 @@ async def test_attaching_after_the_remote_description_takes_the_tracks_that_are_
         session.attach(bot)
         assert set(session.statistics().tracks) == {"microphone"}
         await bot.setLocalDescription(await bot.createAnswer())
+        await session.detach(bot)
         with pytest.raises(UserError, match="local description"):
             session.attach(bot)
+
+
+async def test_a_peer_connection_is_attached_once(obliging, bot):
+    async with RealtimeSession(obliging()) as session:
+        session.attach(bot)
+        with pytest.raises(UserError, match="attached already"):
+            session.attach(bot)
+        await session.detach(bot)
+        session.attach(bot)
+
+
+@pytest.mark.parametrize("sources", [["camera"], {0: "camera"}, {"0": ""}, {"0": None}, "camera", 5])
+async def test_what_are_no_names_of_media_sections_is_refused(obliging, bot, sources):
+    async with RealtimeSession(obliging()) as session:
+        with pytest.raises(ArgumentError, match="sources must be names by media section"):
+            session.attach(bot, sources=sources)
+        session.attach(bot)
 
 
 @pytest.mark.parametrize("pc", [None, object(), "peer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,14 +17,19 @@ from realtime.testing.loopback import connect, make_peer
 from realtime.tracks.aiortc_internals import receiver
 
 
+@functools.cache
+def voice() -> bytes:
+    """A minute of a tone."""
+    t = np.arange(48_000 * 60) / 48_000
+    return (8_000 * np.sin(2 * np.pi * 440 * t)).astype("<i2").tobytes()
+
+
 class Caller:
     """A user with a microphone and a camera of thirty frames a second, and the agent's end of the call."""
 
     def __init__(self) -> None:
         self.peer, self.bot = make_peer(), make_peer()
-        t = np.arange(48_000 * 60) / 48_000
-        voice = (8_000 * np.sin(2 * np.pi * 440 * t)).astype("<i2").tobytes()
-        self.peer.addTrack(FakeTrack.audio(voice, clock=SystemClock()))
+        self.peer.addTrack(FakeTrack.audio(voice(), clock=SystemClock()))
         self.peer.addTrack(FakeTrack.video(size=(128, 96), seconds=60, fps=30, clock=SystemClock()))
 
     async def call(self, session: RealtimeSession, **how: Any) -> None:
