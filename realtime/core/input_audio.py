@@ -17,7 +17,10 @@ from realtime.core.commands import AppendAudio, ClearAudio, CommitAudio
 
 __all__ = ["AudioTape", "InputAudio"]
 
-_append = cast("Callable[[type[AppendAudio], tuple[str, bytes]], AppendAudio]", tuple.__new__)
+_append = cast(
+    "Callable[[type[AppendAudio], tuple[str, bytes]], AppendAudio]",
+    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]  (of what it is a tuple)
+)
 """Makes one in a quarter of the time: its own way checks what it is given."""
 _IDLE_REPLAY_SECONDS = 1.0
 """Replayed when nobody was speaking: what a provider's prefix padding may reach back for, and what may be under way."""
