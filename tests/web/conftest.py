@@ -231,7 +231,8 @@ class Caller:
         with contextlib.suppress(MediaStreamError):
             while True:
                 frame = await track.recv()
-                if max(abs(sample) for sample in memoryview(bytes(frame.planes[0])).cast("h")) > 500:
+                samples = memoryview(bytes(frame.planes[0])).cast("h")
+                if max(samples) > 500 or min(samples) < -500:
                     self.frames += 1
                     self.arrived.set()
 
