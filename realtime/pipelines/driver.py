@@ -3,8 +3,8 @@
 Owns: the machine, its one timer and the fan-out of its events. Driven by every shell of the session (tracks, link, tools,
 the application's calls), each of which feeds in one synchronous step: feed, drain commands and events, re-arm the timer.
 A step taken while another drains — a command's handler that feeds again — changes the machine at once and leaves the
-draining to the outer one, so that events and commands keep their order. It never waits and never touches a socket, a
-track or a thread.
+draining to the outer one, so that events and commands keep their order. It never waits and never touches a track, a
+thread, or a socket but by the sound line that it is lent.
 """
 
 from __future__ import annotations
@@ -174,7 +174,12 @@ class Driver:
         try:
             command = self._entrance.receive_audio(pcm, at_once=line is not None and line.transport.is_clear, now=now())
             if command is not None and line is not None:
-                line.send(command)
+                put = line.put
+                try:
+                    for data in line.encode(command):
+                        put(data)
+                except Exception as error:
+                    line.failed(command, error)
                 is_done = not self._machine.has_output()
         except Exception as error:
             logger.debug("the machine refused sound", exc_info=True)

@@ -323,8 +323,11 @@ class Line:
     is_clear = True
 
     def __init__(self, send: Callable[[AppendAudio], object]) -> None:
-        self.send = send
+        self.put = send
         self.transport = self
+
+    def encode(self, command: AppendAudio) -> list[AppendAudio]:
+        return [command]
 
 
 def say(listener: Driver, pcm: bytes, send: Callable[[AppendAudio], object] | None = None) -> None:
