@@ -20,8 +20,8 @@ logger = logging.getLogger("realtime.tracks.reply")
 
 PIECES_A_SECOND = 50
 _REMEMBERED_REPLIES = 64
-_JOINED_BYTES = 16_384
-"""Chunks are put together up to so much, so that a piece as a rule lies within one."""
+_JOINED_BYTES = 32_768
+"""Chunks are put together up to so much, so that a piece as a rule lies within one: a model sends 100 to 200 ms at a time."""
 
 _Value = TypeVar("_Value")
 

@@ -44,7 +44,7 @@ def played(rate: int, pushes: list[bytes]) -> list[Taken]:
 
 
 @pytest.mark.parametrize("rate", [8_000, 11_025, 24_000])
-@pytest.mark.parametrize("sizes", [(7,), (960,), (480, 1_003, 6), (9_620,), (48_000, 2, 20_000)])
+@pytest.mark.parametrize("sizes", [(7,), (960,), (480, 1_003, 6), (9_620,), (33_620, 2, 20_000)])
 def test_pieces_are_the_same_however_the_audio_was_pushed(rate, sizes):
     cuts = list(takewhile(lambda cut: cut < len(SOUND), accumulate(cycle(sizes), initial=0)))
     pushes = [SOUND[begin:end] for begin, end in zip(cuts, [*cuts[1:], len(SOUND)], strict=True)]
