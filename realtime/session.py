@@ -7,6 +7,7 @@ pipelines'.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -219,6 +220,7 @@ class RealtimeSession(SessionActs):
         await self._pictures.embed_context(self._context)
         if self._closed:
             raise SessionClosed("the session was closed while it was beginning")
+        self._loop = asyncio.get_running_loop()
         self._runtime = runtime = SessionRuntime(
             self._settings,
             self._model,

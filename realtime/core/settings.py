@@ -216,7 +216,7 @@ class ReconnectPolicy:
 
     def __post_init__(self) -> None:
         """Check every range."""
-        check_count("max_attempts", self.max_attempts, least=1, none_is="for ever")
+        check_count("max_attempts", self.max_attempts, least=1, none_is="no end of them")
         check_number("first_delay_seconds", self.first_delay_seconds)
         check_number("max_delay_seconds", self.max_delay_seconds)
         check_number("jitter", self.jitter, most=1.0)

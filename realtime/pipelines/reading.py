@@ -6,6 +6,7 @@ application. It never changes anything.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any, Literal, overload
 
@@ -49,6 +50,8 @@ class SessionReading:
         self._settings = settings
         self._replies = ReplyWait()
         self._runtime: SessionRuntime | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Where it runs."""
         self._closed = False
 
     def _running(self) -> SessionRuntime:
@@ -56,6 +59,11 @@ class SessionReading:
             if self._closed:
                 raise SessionClosed("the session has ended")
             raise UserError("the session has not begun: use it inside `async with`")
+        if not self._runtime.driver.closed and _current_loop() not in (self._loop, None):
+            raise UserError(
+                "the session runs on another event loop than this one: call it from there, or from a thread with"
+                " asyncio.run_coroutine_threadsafe"
+            )
         return self._runtime
 
     @property
@@ -188,3 +196,11 @@ class SessionReading:
             return self._runtime.statistics()
         idle = SessionMachine(self._settings, self._capabilities, self._context.copy(), make_id=str)
         return SessionStatistics(machine=idle.statistics(), memory=MemoryLedger(), connected=False)
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

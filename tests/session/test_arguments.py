@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -168,3 +169,23 @@ async def test_there_is_nothing_to_look_at_without_a_camera_or_after_the_end(obl
             await session.look("screen")
     with pytest.raises(SessionClosed):
         await session.look()
+
+
+async def test_a_session_is_used_on_its_own_loop_and_another_one_is_told_so(obliging):
+    """Two threads in the machine at once would tear the conversation; a synchronous tool's thread is the usual place."""
+
+    def elsewhere() -> None:
+        async def go() -> None:
+            await session.send("Hello.")
+
+        asyncio.run(go())
+
+    async with RealtimeSession(obliging()) as session:
+        loop = asyncio.get_running_loop()
+        with pytest.raises(UserError, match="on another event loop"):
+            await loop.run_in_executor(None, elsewhere)
+        assert not session.all_messages()
+        await loop.run_in_executor(
+            None, lambda: asyncio.run_coroutine_threadsafe(session.send("Hello."), loop).result()
+        )
+        assert len(session.all_messages()) == 1
