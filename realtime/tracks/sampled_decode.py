@@ -75,6 +75,40 @@ class VideoIntake:
         faults: Runs of frames that could not be decoded.
     """
 
+    __slots__ = (
+        "_also_to",
+        "_assembler",
+        "_chain",
+        "_codec",
+        "_decoded",
+        "_decoded_at",
+        "_decoded_of",
+        "_decoder",
+        "_decodes_all",
+        "_feedback",
+        "_gap_since",
+        "_is_near",
+        "_job",
+        "_last_at",
+        "_lull",
+        "_lull_end",
+        "_missing_at",
+        "_pts",
+        "_requests",
+        "_settling",
+        "_sink",
+        "_size",
+        "_source",
+        "_step",
+        "_timestamp",
+        "_under_way",
+        "_wanted_since",
+        "continues",
+        "faults",
+        "frames",
+        "undecoded",
+    )
+
     def __init__(self, feedback: Feedback) -> None:
         """Prepare; nobody looks yet.
 

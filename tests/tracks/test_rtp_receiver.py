@@ -17,6 +17,7 @@ from realtime.tracks.direct import DirectReader
 from realtime.tracks.path_estimate import PathEstimate
 from realtime.tracks.rtp_receiver import TrackIntake
 from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStreams
+from realtime.tracks.sampled_decode import VideoIntake
 
 RATE = 24_000
 VOICE = g711.encode(bytes(range(160)) * 2, "mu")
@@ -137,12 +138,19 @@ async def test_what_came_again_is_known_to_have_come_again(pictures, monkeypatch
     came: list[tuple[int, int, bytes, bool]] = []
 
     def receive(  # noqa: PLR0917  (as it is)
-        _: str, source: int, number: int, timestamp: int, payload: bytes, is_last: bool, is_again: bool = False
+        _: Any,
+        codec: str,
+        source: int,
+        number: int,
+        timestamp: int,
+        payload: bytes,
+        is_last: bool,
+        is_again: bool = False,
     ) -> None:
-        del timestamp, is_last
+        del codec, timestamp, is_last
         came.append((source, number, payload, is_again))
 
-    monkeypatch.setattr(pictures.intake.video, "receive", receive)
+    monkeypatch.setattr(VideoIntake, "receive", receive)
     pictures.send(5, 9, payload=b"content")
     pictures.payload_type = 97
     pictures.send(6, 1, payload=b"\x00\x07" + b"missing")
