@@ -12,8 +12,9 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import av
 
@@ -88,7 +89,8 @@ def receive_directly(peer: Any, track: Any, run: RunJob) -> TrackIntake | None:
     return made[0]
 
 
-class _PayloadKind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _PayloadKind:
     """What a payload type stands for."""
 
     name: str
