@@ -16,16 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from realtime.tracks import h264_header, vp8_header
+from realtime.tracks.chain_worker import ChainWorker
 from realtime.tracks.encoded_video import EncodedFrame, FrameAssembler
 from realtime.tracks.key_requests import KeyRequests
-from realtime.tracks.picture_decoder import (
-    CLOCK_HZ,
-    ChainDecoding,
-    ChainedFrame,
-    FrameChain,
-    PictureDecoder,
-    UndecodedFrame,
-)
+from realtime.tracks.picture_decoder import CLOCK_HZ, ChainedFrame, FrameChain, UndecodedFrame
 from realtime.tracks.picture_sink import Feedback, Lull, PictureSink
 
 __all__ = ["Feedback", "PictureSink", "VideoIntake"]
@@ -40,8 +34,6 @@ SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
 CHEAP_FRAMES = 8
 """As many frames are decoded to get at a picture without asking for a key frame: as much work as asking."""
-MOST_PICTURES = 8
-"""Where every frame is decoded, so many at once at most, and fewer of large pictures (`MOST_PIXELS`). The rest follows at once."""
 CHAIN_FRAMES = 90
 CHAIN_BYTES = 2_000_000
 """The longest chain that is kept, where key frames can be asked for. Four times as much where they never came."""
@@ -60,10 +52,6 @@ _MAX_MISSING = 64
 """With more packets missing a key frame is cheaper than sending them again."""
 
 
-_Result = tuple[list[Any], list[Any], int]
-"""Pictures, what was made of them, and how many frames are still to be decoded."""
-
-
 class VideoIntake:
     """One remote video stream.
 
@@ -80,15 +68,11 @@ class VideoIntake:
         "_assembler",
         "_chain",
         "_codec",
-        "_decoded",
         "_decoded_at",
-        "_decoded_of",
-        "_decoder",
         "_decodes_all",
         "_feedback",
         "_gap_since",
         "_is_near",
-        "_job",
         "_last_at",
         "_lull",
         "_lull_end",
@@ -101,8 +85,8 @@ class VideoIntake:
         "_source",
         "_step",
         "_timestamp",
-        "_under_way",
         "_wanted_since",
+        "_worker",
         "continues",
         "faults",
         "frames",
@@ -126,15 +110,7 @@ class VideoIntake:
         self._chain: FrameChain | None = None
         self._settling = 0
         """As `SETTLED_FRAMES`, of the last key frame; of the codec, before there was one."""
-        self._decoder: PictureDecoder | None = None
-        """Of a chain that is decoded bit by bit, as it comes."""
-        self._decoded_of: FrameChain | None = None
-        self._decoded = 0
-        """How many frames of `_decoded_of` were decoded."""
-        self._under_way = 0
-        """How many of them the worker has at this moment, where every frame is decoded."""
-        self._job: object | None = None
-        """What the worker is at."""
+        self._worker = ChainWorker(self._on_decoded, self._on_failed)
         self._decoded_at: int | None = None
         """`frames` when a picture was last decoded."""
         self._size = _UNKNOWN_SIZE
@@ -175,9 +151,8 @@ class VideoIntake:
         self._wanted_since = None
         if sink is None:
             self._chain = None
-        if sink is None or self._job is not None:  # a job of whoever looked before: it may never answer
-            self._decoder = self._decoded_of = self._job = None
-            self._under_way = 0
+        if sink is None or self._worker.is_busy:  # with a job of whoever looked before: it may never answer
+            self._worker.stop()
 
     def decode_all(self, also_to: Callable[[Any], None]) -> None:
         """Decode every frame from now on, for somebody who reads the track itself.
@@ -254,7 +229,7 @@ class VideoIntake:
         if self._assembler.waits:
             self._wait_for_missing()
         now = sink.now()
-        if now - self._last_at >= SETTLED_SECONDS and self._job is None and sink.is_due(self._pts_ms()):
+        if now - self._last_at >= SETTLED_SECONDS and not self._worker.is_busy and sink.is_due(self._pts_ms()):
             self._pursue(now)
 
     def _wait_for_missing(self) -> None:
@@ -307,7 +282,7 @@ class VideoIntake:
 
     def _begin_lull(self, sink: PictureSink) -> None:
         """Nobody wants the newest frame: need those after it be asked about?"""
-        self._lull = lull = sink.lull() if self._decoder is None else None
+        self._lull = lull = sink.lull() if self._worker.decoder is None else None
         if lull is not None:
             settling = SETTLED_SECONDS if self._settling else 0.0
             lead = self._requests.delay_seconds + settling  # at least `_lead_seconds`, whatever the frames' distance
@@ -347,10 +322,8 @@ class VideoIntake:
             return
         room = 1 if self._requests.answers else 4
         if length > CHAIN_FRAMES * room or size > CHAIN_BYTES * room:
-            if not self._decodes_all:
-                self._chain = None
-            else:
-                self._shorten(chain)
+            # where every frame is decoded, what the decoder has seen is not needed any more
+            self._chain = self._worker.shorten(chain, CHAIN_FRAMES) if self._decodes_all else None
 
     def _consider(self, sink: PictureSink, now: float) -> None:
         """The newest frame came: is it, or one soon after it, wanted?"""
@@ -387,10 +360,11 @@ class VideoIntake:
 
     def _let_decoder_go(self, chain: FrameChain | None) -> None:
         """A decoder that will not go on from where it is holds megabytes for nothing."""
-        if self._decoder is None or self._job is not None or self._decodes_all or not self._requests.answers:
+        worker = self._worker
+        if worker.decoder is None or worker.is_busy or self._decodes_all or not self._requests.answers:
             return
         if chain is None or (chain.is_self_contained and not self._is_cheap()):
-            self._decoder = None
+            worker.decoder = None
 
     def _pursue(self, now: float) -> None:
         """A picture is wanted now: decode one if that is cheap, else see to it that it becomes so."""
@@ -398,7 +372,7 @@ class VideoIntake:
         if self._wanted_since is None:
             self._wanted_since = now
         chain = self._chain
-        if self._job is not None:
+        if self._worker.is_busy:
             self.undecoded += not self._decodes_all
         elif chain is not None and (self._decodes_all or self._is_ready(chain, now)):
             self._decode(chain)
@@ -430,77 +404,18 @@ class VideoIntake:
     def _is_cheap(self, ahead: int = 0) -> bool:
         """Whether few frames are to be decoded to get at the newest one, or at one a little ahead."""
         chain = self._chain
-        if chain is None:
-            return False
-        done = self._decoded if self._decoded_of is chain and self._decoder is not None else 0
-        return len(chain.frames) - done + ahead <= CHEAP_FRAMES
+        return chain is not None and self._worker.frames_to(chain) + ahead <= CHEAP_FRAMES
 
     # -- decoding -------------------------------------------------------------------------------------------------------
 
     def _decode(self, chain: FrameChain) -> None:
         sink = self._sink
         assert sink is not None
-        if self._decoded_of is not chain:
-            self._decoded_of, self._decoded = chain, 0
-        begin, end = self._decoded, len(chain.frames)
-        if begin == end:
-            return
-        if self._goes_on(chain):
-            if self._decoder is None or self._decoder.codec != chain.codec:
-                self._decoder = PictureDecoder(chain.codec)
-                begin = 0
-        else:
-            self._decoder = None
-            begin = 0
-        if self._decodes_all:
-            self._decode_each(sink, self._decoder, chain.frames[begin : min(end, begin + MOST_PICTURES)], begin)
-            return
-        frames = chain.frames[begin:end]
-        decoding = ChainDecoding(chain.codec, frames, self._decoder)
-        self._decoded = end
-
-        def job() -> _Result | None:
-            if decoding.is_long:
-                decoding.advance()
-                return None
-            pictures = decoding.finish()
-            return pictures, [sink.develop(picture) for picture in pictures], 0
-
-        self._run(sink, frames, job)
-
-    def _decode_each(
-        self, sink: PictureSink, decoder: PictureDecoder | None, frames: list[ChainedFrame], begin: int
-    ) -> None:
-        assert decoder is not None
-        self._decoded, self._under_way = begin + len(frames), len(frames)
-
-        def job() -> _Result:
-            pictures, left = decoder.decode_some(frames)
-            return pictures, pictures, left
-
-        self._run(sink, frames, job)
-
-    def _run(self, sink: PictureSink, frames: list[ChainedFrame], job: Callable[[], _Result | None]) -> None:
-        """Run a job, and again while it gives nothing: then there is more of it to do."""
-        self._decoded_at = self.frames
-        self._job = me = object()
-
-        def done(result: _Result | None, error: BaseException | None) -> None:
-            if self._job is not me:  # a job of whoever looked before
-                return
-            if error is None and result is None:
-                sink.run(job, done)
-                return
-            self._job = None
-            self._under_way = 0
-            if error is not None or result is None or not result[0]:
-                self._on_failed(error)
-            else:
-                pictures, developed, left = result
-                self._decoded -= left
-                self._on_decoded(sink, frames, pictures, developed)
-
-        sink.run(job, done)
+        since = self._decoded_at
+        goes_on = self._goes_on(chain)
+        self._decoded_at = self.frames  # before the job: where it is run at once, more follows from there
+        if not self._worker.decode(chain, sink, goes_on=goes_on, each=self._decodes_all):
+            self._decoded_at = since
 
     def _goes_on(self, chain: FrameChain) -> bool:
         """Whether the next picture will probably be decoded from where this one leaves off, or this one must be."""
@@ -519,7 +434,7 @@ class VideoIntake:
                 self._also_to(picture)
             sink.receive(shown, _arrival(frames, picture))
         chain = self._chain
-        if self._decodes_all and chain is not None and chain is self._decoded_of and self._decoded < len(chain.frames):
+        if self._decodes_all and chain is not None and self._worker.has_more(chain):
             self._decode(chain)
 
     def _on_failed(self, error: BaseException | None) -> None:
@@ -527,19 +442,9 @@ class VideoIntake:
         if error is not None:
             self.faults += 1
             logger.debug("decoding a %s stream failed: %s", self._codec, error)
-            if self._chain is self._decoded_of:
+            if self._worker.is_at(self._chain):
                 self._chain = None
-            self._decoder = self._decoded_of = None
-
-    def _shorten(self, chain: FrameChain) -> None:
-        """Every frame is decoded, so what the decoder has seen is not needed any more. Another chain: one may be held."""
-        done = self._decoded if self._decoded_of is chain else 0
-        if self._decoder is None or len(chain.frames) - done > CHAIN_FRAMES:  # the worker is hopelessly behind
-            self._chain = None
-            return
-        kept = min(self._under_way, done)  # not all of them may be decoded
-        self._chain = self._decoded_of = FrameChain(chain.codec, chain.frames[done - kept :])
-        self._decoded = kept
+            self._worker.forget()
 
     def _pts_ms(self) -> int:
         return (self._pts * 1000 + CLOCK_HZ // 2) // CLOCK_HZ

@@ -10,7 +10,7 @@ import pytest
 
 from realtime.core.sampling import FrameFacts, FrameSampler, Lull
 from realtime.core.settings import FrameSampling
-from realtime.tracks import picture_decoder, sampled_decode
+from realtime.tracks import chain_worker, picture_decoder
 from realtime.tracks.picture_decoder import UndecodedFrame
 from realtime.tracks.sampled_decode import VideoIntake
 
@@ -140,7 +140,7 @@ class Way:
         return (
             *counts,
             frames,
-            intake._decoder is None,
+            intake._worker.decoder is None,
             self.sender.told,
             self.viewer.seen,
             len(self.others),
@@ -204,7 +204,7 @@ ACTS = [
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_as_if_each_frame_were_asked_about(codec, sampling, seed, monkeypatch):
-    monkeypatch.setattr(sampled_decode, "PictureDecoder", Decoder)
+    monkeypatch.setattr(chain_worker, "PictureDecoder", Decoder)
     monkeypatch.setattr(picture_decoder, "PictureDecoder", Decoder)
     monkeypatch.setattr(
         picture_decoder, "decode_alone", lambda codec, *args, **more: Decoder(codec).decode(*args, **more)

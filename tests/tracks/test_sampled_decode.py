@@ -16,12 +16,12 @@ from aiortc.codecs.vpx import Vp8Encoder, vp8_depayload
 from realtime.errors import ImageError
 from realtime.media.frame import frame_size, pts_ms
 from realtime.tracks import h264_header, picture_decoder, vp8_header
+from realtime.tracks.chain_worker import MOST_PICTURES
 from realtime.tracks.encoded_video import FrameAssembler
 from realtime.tracks.picture_decoder import PIECE_FRAMES, PictureDecoder, UndecodedFrame
 from realtime.tracks.sampled_decode import (
     CHAIN_FRAMES,
     CHEAP_FRAMES,
-    MOST_PICTURES,
     SETTLED_FRAMES,
     VideoIntake,
 )
@@ -289,12 +289,12 @@ def test_no_decoder_is_kept_for_pictures_that_are_far_apart(codec):
     call.every(1.0)
     call.go(FPS * 3)
     assert call.shown()
-    assert call.intake._decoder is None
+    assert call.intake._worker.decoder is None
     near = Call(codec)
     near.every(0.2)
     near.go(FPS * 3)
     assert near.shown()
-    assert near.intake._decoder is not None
+    assert near.intake._worker.decoder is not None
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -304,10 +304,10 @@ def test_a_decoder_is_let_go_once_the_next_picture_will_not_go_on_from_it(codec)
     call.go(FPS * 3)
     call.every(0.1)
     call.go(FPS * 3)
-    assert call.intake._decoder is not None
+    assert call.intake._worker.decoder is not None
     call.eye.due = lambda _: False
     call.go(CHEAP_FRAMES + 2)
-    assert call.intake._decoder is None
+    assert call.intake._worker.decoder is None
 
 
 @pytest.mark.parametrize("codec", CODECS)
