@@ -31,7 +31,7 @@ _TEXT: Final = 0x81  # whole, and text
 _MASKED: Final = 0x80
 _SHORT: Final = Struct("!BB")
 _LONG: Final = Struct("!BBH")
-_KEYS: Final = 1024
+_KEYS: Final = 256
 """Masking keys that are drawn at once: each must be unpredictable, and asking the system for each costs more than all else."""
 
 
@@ -40,8 +40,7 @@ class TextFrames:
 
     def __init__(self) -> None:
         """Draw nothing yet."""
-        self._keys = b""
-        self._at = 0
+        self._keys: list[bytes] = []
         self._size = -1
         """Of the last message …"""
         self._head = b""
@@ -59,11 +58,11 @@ class TextFrames:
         size = len(data)
         if _mask is None or size > 0xFFFF:
             return None
-        at = self._at
-        if at == len(self._keys):
-            self._keys, at = os.urandom(4 * _KEYS), 0
-        self._at = at + 4
-        key = self._keys[at : at + 4]
+        keys = self._keys
+        if not keys:
+            drawn = os.urandom(4 * _KEYS)
+            keys += [drawn[at : at + 4] for at in range(0, len(drawn), 4)]
+        key = keys.pop()
         if size != self._size:  # sound comes in pieces of one length
             self._size = size
             self._head = _LONG.pack(_TEXT, _MASKED | 126, size) if size > 125 else _SHORT.pack(_TEXT, _MASKED | size)
