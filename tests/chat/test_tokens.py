@@ -1,8 +1,10 @@
 """Counting tokens (W1): by words, by script beside the true vocabulary, by the vocabulary."""
 
+import functools
 import subprocess
 import sys
 import warnings
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,11 +25,21 @@ from realtime.chat.tokens import (
 from realtime.errors import ArgumentError, MissingExtraError
 
 PICTURE = ImageContent.from_bytes(b"\xff\xd8 a picture", "image/jpeg")
-with warnings.catch_warnings():  # the package opens its own files in a way that is going out of use
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import bpe_openai
 
-    TRUTH = bpe_openai.get_encoding("o200k_base").encode_ordinary
+
+@functools.cache
+def vocabulary() -> Any:
+    """The true vocabulary, which takes a second to load: only the processes that use it do."""
+    with warnings.catch_warnings():  # the package opens its own files in a way that is going out of use
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import bpe_openai
+
+        return bpe_openai.get_encoding("o200k_base")
+
+
+def true_tokens(text: str) -> int:
+    return len(vocabulary().encode_ordinary(text))
+
 
 TEXTS = {
     "Chinese, ordering": "您好,我想订一张明天下午从上海到北京的高铁票,最好是靠窗的座位。如果下午的票已经卖完了,晚上的也可以,但是不要太晚,因为我后天早上还要参加一个重要的会议。",
@@ -83,13 +95,13 @@ int main(void) {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_estimate_is_within_a_quarter_of_the_truth(name):
-    truth = len(TRUTH(TEXTS[name]))
+    truth = true_tokens(TEXTS[name])
     assert 0.75 * truth <= estimate_tokens(TEXTS[name]) <= 1.25 * truth
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith(("Chinese", "Japanese"))])
 def test_words_fail_where_the_estimate_does_not(name):
-    truth = len(TRUTH(TEXTS[name]))
+    truth = true_tokens(TEXTS[name])
     assert WordCounter().count_text(TEXTS[name]) < 0.25 * truth
 
 
@@ -108,7 +120,7 @@ def test_vocabulary_takes_any_text_even_lone_surrogates(text):
 
 def test_vocabulary_is_the_truth():
     for text in TEXTS.values():
-        assert O200kCounter().count_text(text) == len(TRUTH(text))
+        assert O200kCounter().count_text(text) == true_tokens(text)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +131,7 @@ def test_vocabulary_takes_text_of_any_length(text):
     once, often = O200kCounter().count_text(text * 20), O200kCounter().count_text(text * (1_200_000 // len(text)))
     assert often == pytest.approx(once * (1_200_000 // len(text)) / 20, rel=0.05)
     whole = "A sentence of several words, and one more. " * 2_000
-    assert O200kCounter().count_text(whole) == len(TRUTH(whole))
+    assert O200kCounter().count_text(whole) == true_tokens(whole)
 
 
 def test_words_are_two_tokens_each():

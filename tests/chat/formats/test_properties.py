@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anthropic.types import MessageParam
-from google.genai.types import Content
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from realtime.chat.formats.anthropic import AnthropicFormat, to_anthropic_messages
@@ -142,9 +139,35 @@ def consumed(value: Any) -> Any:
     return [consumed(item) for item in value]
 
 
-OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
-RESPONSES = TypeAdapter(list[ResponseInputItemParam])
-ANTHROPIC = TypeAdapter(list[MessageParam])
+# The providers' packages take seconds to load: only the processes that use them do.
+
+
+@functools.cache
+def openai_types() -> TypeAdapter[Any]:
+    from openai.types.chat import ChatCompletionMessageParam
+
+    return TypeAdapter(list[ChatCompletionMessageParam])
+
+
+@functools.cache
+def responses_types() -> TypeAdapter[Any]:
+    from openai.types.responses import ResponseInputItemParam
+
+    return TypeAdapter(list[ResponseInputItemParam])
+
+
+@functools.cache
+def anthropic_types() -> TypeAdapter[Any]:
+    from anthropic.types import MessageParam
+
+    return TypeAdapter(list[MessageParam])
+
+
+@functools.cache
+def google_types() -> TypeAdapter[Any]:
+    from google.genai.types import Content
+
+    return TypeAdapter(Content)
 
 
 def check_json(value: Any) -> None:
@@ -166,7 +189,7 @@ def open_ids(messages: list[ChatMessage]) -> int:
 @given(CONTEXTS, st.booleans(), st.booleans(), st.booleans())
 def test_any_context_is_valid_for_openai_chat(messages, reasoning_model, audio, unheard):
     out = to_openai_messages(messages, reasoning_model=reasoning_model, audio=audio, unheard=unheard)
-    assert consumed(OPENAI.validate_python(out)) == out  # F1: nothing in it that the provider does not know
+    assert consumed(openai_types().validate_python(out)) == out  # F1: nothing in it that the provider does not know
     check_json(out)
     waiting: list[str] = []
     seen: set[str] = set()
@@ -193,7 +216,7 @@ def test_any_context_is_valid_for_openai_chat(messages, reasoning_model, audio, 
 @given(CONTEXTS, st.booleans(), st.booleans())
 def test_any_context_is_valid_for_openai_responses(messages, reasoning_model, unheard):
     out = to_openai_responses_input(messages, reasoning_model=reasoning_model, unheard=unheard)
-    assert consumed(RESPONSES.validate_python(out)) == out
+    assert consumed(responses_types().validate_python(out)) == out
     check_json(out)
     called, answered = [], []
     for item in out:
@@ -214,7 +237,7 @@ def test_any_context_is_valid_for_openai_responses(messages, reasoning_model, un
 @given(CONTEXTS, st.booleans())
 def test_any_context_is_valid_for_anthropic(messages, unheard):
     out, system = to_anthropic_messages(messages, unheard=unheard)
-    assert consumed(ANTHROPIC.validate_python(out)) == out
+    assert consumed(anthropic_types().validate_python(out)) == out
     check_json([out, system])
     check_turns(out, system, messages, "assistant", "content")
     waiting: list[str] = []
@@ -235,8 +258,8 @@ def test_any_context_is_valid_for_anthropic(messages, unheard):
 def test_any_context_is_valid_for_gemini(messages, audio, unheard):
     out, system = to_google_contents(messages, audio=audio, unheard=unheard)
     for content in out:
-        Content.model_validate(content)
-        Content.model_validate_json(json.dumps(content))
+        google_types().validate_python(content)
+        google_types().validate_json(json.dumps(content))
         assert "image/gif" not in json.dumps(content)  # which Gemini refuses
     check_json([out, system])
     check_turns(out, system, messages, "model", "parts")
