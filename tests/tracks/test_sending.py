@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender
 from aiortc.mediastreams import MediaStreamError
+from aiortc.sdp import SessionDescription
 from av import AudioFrame
 
 from realtime.testing import ManualClock
+from realtime.tracks import reply_out
 from realtime.tracks.reply import JOIN_SECONDS, ReplyTrack
 from realtime.tracks.reply_out import send_reply, take_back_reply
 from realtime.tracks.sending import SendingTrack
@@ -385,6 +387,21 @@ async def test_a_cancelled_wait_leaves_nothing_behind():
     await asyncio.gather(pending, return_exceptions=True)
     assert call.clock.waiting == 0
     assert not call.reply._pace._idle
+
+
+async def test_the_codec_that_is_sent_is_the_first_of_its_section_as_aiortc_reads_it():
+    ours = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    for kind in ("video", "audio", "audio"):
+        ours.addTransceiver(kind)
+    known = RTCRtpSender.getCapabilities("audio").codecs
+    ours.getTransceivers()[2].setCodecPreferences([each for each in known if each.name == "PCMU"])
+    await ours.setLocalDescription(await ours.createOffer())
+    sdp = ours.localDescription.sdp
+    await ours.close()
+    theirs = {each.rtp.muxId: each.rtp.codecs[0].name.lower() for each in SessionDescription.parse(sdp).media}
+    assert list(theirs.values()) == ["vp8", "opus", "pcmu"]
+    assert {mid: reply_out._first_codec(sdp, mid) for mid in theirs} == theirs
+    assert reply_out._first_codec(sdp, "9") == reply_out._first_codec(sdp, None) == ""
 
 
 # -- a real pair -------------------------------------------------------------------------------------------------------
