@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.constants
+import gc
 import inspect
 import linecache
 import os
@@ -51,6 +52,12 @@ class Speech(NamedTuple):
 
     path: Path
     text: str
+
+
+def pytest_collection_finish() -> None:
+    """What the tests were collected of stays for good: the collector need not look through it, a quarter of a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 # -- the loop ----------------------------------------------------------------------------------------------------------
