@@ -176,7 +176,7 @@ async def test_one_picture_too_many_is_not_sent_and_ends_the_session(obliging):
     sampling = FrameSampling(fps_idle=30, min_change=0)
     async with RealtimeSession(model, sampling=sampling, usage_limits=UsageLimits(max_images=1)) as session:
         events = aiter(session)
-        session.add_track(FakeTrack.video(seconds=1))
+        session.add_track(FakeTrack.video(seconds=60))  # unpaced: two pictures must be encoded meanwhile
         with pytest.raises(UsageLimitExceeded, match="max_images"):
             await until(events, TrackEnded)
         assert session.statistics().machine.images_sent == 1
