@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.local]
+pytestmark = [pytest.mark.browser, pytest.mark.local, pytest.mark.timeout(400)]
 
 WIDTHS = (360, 820, 1366)
 

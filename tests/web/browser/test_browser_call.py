@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.local]
+pytestmark = [pytest.mark.browser, pytest.mark.local, pytest.mark.timeout(400)]
 
 LONG = (
     "This is a rather long sentence about the weather in Norway, which is said to be cold in winter, mild in spring, and "

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.local]
+pytestmark = [pytest.mark.browser, pytest.mark.local, pytest.mark.timeout(400)]
 
 
 def _relay() -> Any:
