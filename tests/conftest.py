@@ -43,7 +43,7 @@ linecache.checkcache = lambda _=None: None  # nor is each place's file looked at
 _WATCHED_PACKAGES = ["realtime", "aiortc", "aioice", "websockets"]
 _LASTING_THREADS = ("realtime-", "asyncio_")  # one pool per process; the loop's own executor ends with the loop
 _SETTLE_SECONDS = 5.0  # a hang guard: what is going to end has ended long before
-_HANG_SECONDS = 120.0
+_HANG_SECONDS = 240.0
 HUMAN_TEXT = "he was not an ill disposed young man"
 
 
