@@ -150,6 +150,9 @@ class Watched:
     def __getattr__(self, name):
         return print if name.endswith("destroy") else getattr(library, name)
 
+    def __getitem__(self, name):
+        return library[name]
+
 opus_encoder.find_opus = opus_decoder.find_opus = Watched
 held = opus_encoder.OpusEncoder(24_000), opus_decoder.OpusDecoder(24_000)
 """
