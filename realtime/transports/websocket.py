@@ -285,13 +285,12 @@ class _LiveConnection(ClientConnection):
         self._seen_bytes += len(data)
         self.heard_at = self.loop.time()
         super().data_received(data)
+
+    def send_data(self) -> None:
+        """Write what the protocol has to say: whoever ends it, the peer or we, comes by here."""
+        super().send_data()
         if self.protocol.state is not _OPEN:
             self._tell()
-
-    def eof_received(self) -> None:
-        """The peer sends no more."""
-        super().eof_received()
-        self._tell()
 
     def pause_writing(self) -> None:
         """The socket takes no more for now."""

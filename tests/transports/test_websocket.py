@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from realtime.errors import ArgumentError, LinkLost, ModelError
 from realtime.testing import check_transport
@@ -500,3 +501,22 @@ async def test_nothing_more_is_taken_at_once_from_the_moment_in_which_it_is_clos
     await asyncio.sleep(0)
     assert not near.is_clear
     await leaving
+
+
+async def test_a_connection_that_its_reader_gives_up_is_known_to_have_ended_before_the_peer_answers(server):
+    """What is sent behind our close frame reaches nobody; the peer may draw that out for the whole of `CLOSE_SECONDS`."""
+    near = await connect(server.url)
+    assert isinstance(near, PromptTransport)
+    far = await server.taken()
+    far.transport.pause_reading()
+    far.transport.write(b"\x81\x01\xff")  # text that is none: found by whoever reads it
+    reading = asyncio.get_running_loop().create_task(near.receive())
+    await turns_until(lambda: near._connection.protocol.state is not State.OPEN)
+    assert not reading.done()
+    assert not near.is_clear
+    with pytest.raises(LinkLost):
+        near.send_at_once("late")
+    far.transport.abort()
+    with pytest.raises(LinkLost):
+        await reading
+    await near.aclose()
