@@ -161,7 +161,7 @@ class FrameAssembler:
                 return False
             self._timestamp = timestamp
             self._is_whole = True
-        elif not self._is_whole or self._bytes >= MAX_FRAME_BYTES:
+        elif not self._is_whole or self._bytes + len(payload) > MAX_FRAME_BYTES:
             return False
         order.due = (number + 1) & 0xFFFF
         self._last_number = number

@@ -266,7 +266,7 @@ class _RateControl:
         if not self._is_near:
             return int(max((pow(1.08, min(now - since, 1000) / 1000) - 1) * self._rate, 1000))
         frame_bits = self._rate / 30
-        packet_bits = frame_bits / math.ceil(frame_bits / (8 * 1200))
+        packet_bits = frame_bits / max(1, math.ceil(frame_bits / (8 * 1200)))
         return int((now - since) * max(4000, int(packet_bits * 1000 / 300)) / 1000)
 
     def _deviation(self, most: float) -> float:

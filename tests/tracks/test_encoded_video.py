@@ -201,3 +201,16 @@ def test_the_short_form_takes_no_frame_whose_beginning_is_unknown():
     [frame] = assembler.push(3, 0, slice_of_key, marker=True)
     assert not frame.payloads
     assert not frame.is_key
+
+
+def test_the_short_form_lets_no_frame_grow_beyond_the_bound(monkeypatch):
+    """However a frame's last packet shows: by its marker, or by the next frame's first."""
+    monkeypatch.setattr("realtime.tracks.encoded_video.MAX_FRAME_BYTES", 1_000)
+    assembler = FrameAssembler("vp8")
+    key, part = b"\x10\x00" + bytes(598), b"\x00" + bytes(599)
+    assembler.push(0, 0, key, marker=True)
+    assert assembler.continues(1, 3_000, b"\x10\x01" + bytes(598))
+    assert not assembler.continues(2, 3_000, part)
+    assembler.push(2, 3_000, part, marker=False)
+    frames = assembler.push(3, 6_000, b"\x10\x01", marker=False)
+    assert [frame.payloads for frame in frames] == [()]

@@ -7,7 +7,7 @@ import random
 import pytest
 from aiortc.rate import RemoteBitrateEstimator
 
-from realtime.tracks.path_estimate import PathEstimate
+from realtime.tracks.path_estimate import PathEstimate, _RateControl
 
 PATHS = ["wide", "narrow", "jitter", "stalls", "bursts", "disorder", "silence"]
 
@@ -63,3 +63,13 @@ def test_a_path_that_is_overused_and_one_that_is_not_are_told_apart():
             seen.add((ours._state, ours._control._is_near, ours._control._rises))
     assert {state for state, _, _ in seen} == {0, 1, 2}
     assert {near for _, near, _ in seen} == {rises for _, _, rises in seen} == {True, False}
+
+
+def test_frames_of_no_bytes_on_an_overused_path_are_no_division_by_zero():
+    """aiortc's raises there. Nothing comes, the path's end was met: the sender is told the least step more."""
+    control = _RateControl()
+    for state, came, now in [(0, 100, 0), (0, 100, 3_001), (2, 100, 3_500), (2, 0, 4_000)]:
+        told = control.update(state, came, now)
+    assert told == 0
+    assert control.update(0, 0, 4_500) == 0
+    assert control.update(0, 0, 5_500) == 4_000
