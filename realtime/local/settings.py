@@ -16,7 +16,8 @@ __all__ = ["LlmSettings"]
 
 JUDGES = ("auto", "smart-turn", "none")
 _URL = ("http://", "https://")
-_ORIGIN = re.compile(r"[A-Za-z][\w+.-]*://[^/?#\s]+/?")
+_ORIGIN = re.compile(r"null|file://|[A-Za-z][\w+.-]*://[^/?#\s]+/?")
+"""A page that is a file has one of the first two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

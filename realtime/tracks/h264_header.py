@@ -22,7 +22,9 @@ _LONGEST = 400
 """No header up to the quantizer takes as many bytes: most of them are scaling lists."""
 _MOST_OFFSETS = 255
 _MOST_UNITS = 64
-"""A frame has no more slices and parameter sets, or is none that we know."""
+"""A frame has no more slices and parameter sets, or is none that we know …"""
+_MOST_SETS = 4
+"""… nor more sets of a sequence's parameters. One with scaling lists takes a third of a millisecond of the event loop."""
 _WITH_CHROMA_FORMAT = frozenset({100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135})
 """Profiles whose parameters say more."""
 _INTRA_SLICES = (2, 7)
@@ -99,12 +101,16 @@ def key_quantizer(payloads: Sequence[bytes]) -> int | None:
     sequences: dict[int, _Sequence] = {}
     pictures: dict[int, _Picture] = {}
     coarsest: int | None = None
+    sets = 0
     try:
         for number, unit in enumerate(_units(payloads)):
             kind = unit[0] & _NAL_TYPE
             if number == _MOST_UNITS:
                 return None
             if kind == _SPS:
+                sets += 1
+                if sets > _MOST_SETS:
+                    return None
                 name, sequence = _read_sequence(_Bits(unit))
                 sequences[name] = sequence
             elif kind == _PPS:
@@ -118,7 +124,7 @@ def key_quantizer(payloads: Sequence[bytes]) -> int | None:
 
 
 def _units(payloads: Sequence[bytes]) -> Iterator[bytes]:
-    """The beginning of each NAL unit, none of them empty."""
+    """The beginning of each NAL unit; an empty one is none that can be read."""
     for payload in payloads:
         kind = payload[0] & _NAL_TYPE
         if kind == _FU_A:
@@ -128,8 +134,7 @@ def _units(payloads: Sequence[bytes]) -> Iterator[bytes]:
             at = 1
             while at + 2 < len(payload):
                 end = at + 2 + int.from_bytes(payload[at : at + 2], "big")
-                if end > at + 2:
-                    yield payload[at + 2 : end]
+                yield payload[at + 2 : end]
                 at = end
         else:
             yield payload

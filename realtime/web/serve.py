@@ -280,8 +280,16 @@ def _make_folder(folder: Path) -> None:
         raise UserError(f"the folder {folder} for recordings cannot be made ({error.strerror})") from error
 
 
+class _PassphraseNeededError(Exception):
+    """A key is encrypted."""
+
+
+def _ask_nobody() -> str:
+    raise _PassphraseNeededError
+
+
 def _check_certificate(options: ServeOptions) -> None:
-    """Said before anything is loaded or promised.
+    """Said before anything is loaded or promised. A key's passphrase is asked for once, as serving begins.
 
     Raises:
         UserError: The certificate or its key cannot be used.
@@ -292,7 +300,9 @@ def _check_certificate(options: ServeOptions) -> None:
         if file is not None and not file.is_file():
             raise UserError(f"{file} is no file, so that https cannot be served with it")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.ssl_certfile, options.ssl_keyfile)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with contextlib.suppress(_PassphraseNeededError):
+            context.load_cert_chain(options.ssl_certfile, options.ssl_keyfile, _ask_nobody)
     except OSError as error:
         key = "" if options.ssl_keyfile is None else f" with the key {options.ssl_keyfile}"
         raise UserError(f"{options.ssl_certfile}{key} is no certificate in PEM with its key ({error})") from error

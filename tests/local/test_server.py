@@ -146,6 +146,15 @@ async def test_web_pages_from_elsewhere_are_refused(origin: str, comes_in: bool)
             assert (await refused(server.url, 403, additional_headers=headers))["code"] == "origin_not_allowed"
 
 
+@pytest.mark.parametrize("origin", ["null", "file://"])
+async def test_a_page_that_is_a_file_may_connect_where_its_origin_is_listed(origin: str) -> None:
+    async with (
+        serving(origins=(origin,)) as server,
+        connect(server.url, additional_headers={"Origin": origin}) as client,
+    ):
+        await receive(client, "session.created")
+
+
 async def test_a_full_server_says_so_and_takes_the_next_when_one_has_left() -> None:
     async with serving(max_sessions=1) as server:
         async with connect(server.url) as client:
@@ -271,6 +280,8 @@ async def test_a_port_that_is_taken_is_said_in_words() -> None:
         {"requests_per_minute": 0},
         {"api_key": ""},
         {"brain": "magic"},
+        {"origins": ("*",)},
+        {"origins": ("https://",)},
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(bad: dict[str, Any]) -> None:

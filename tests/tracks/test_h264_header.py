@@ -224,7 +224,20 @@ def test_a_damaged_frame_may_come(made, data):
 
 def test_more_units_than_a_frame_has_are_not_read():
     assert key_quantizer([*payloads(encoded("baseline", 20)), *[b"\x09\x10"] * 100]) is None
-    assert key_quantizer([b"\x78" + b"\0\0" * 5_000 + b"\0\1\x65"]) is None
+
+
+def test_an_empty_unit_ends_the_reading():
+    """Two bytes each: a frame has room for millions of them, and they are looked through on the event loop."""
+    units = payloads(encoded("baseline", 20))
+    assert key_quantizer([b"\x78" + b"\0\0" * 3, *units]) is None
+
+
+def test_of_parameter_sets_no_more_are_read_than_frames_have():
+    """The scaling lists of one take a third of a millisecond."""
+    units = encoded("high", 20, ":cqm=jvt")
+    [sequence] = [unit for unit in units if unit[0] & 0x1F == 7]
+    assert key_quantizer([sequence, *units]) == 20
+    assert key_quantizer([sequence] * 10 + units) is None
 
 
 def test_a_fine_key_frame_is_told_from_a_coarse_one():

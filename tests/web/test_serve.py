@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 import os
 import signal
@@ -14,13 +15,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from websockets.sync.client import connect
 
 from realtime import RealtimeSession
 from realtime.cli import main as run_command
 from realtime.errors import UserError
 from realtime.web import IceServer, WebLimits, app
-from realtime.web.serve import ServeOptions, _greeting, _ice_servers, main, parse_options
+from realtime.web.serve import ServeOptions, _check_certificate, _greeting, _ice_servers, main, parse_options
 from realtime.web.server import WebServer
 
 Started = tuple[subprocess.Popen[str], str]
@@ -133,6 +138,28 @@ def test_what_the_system_would_refuse_is_said_in_one_line(
     assert said.startswith("realtime serve: ")
     assert words in said
     assert said.count("\n") == 1
+
+
+def test_a_passphrase_is_left_to_whoever_serves_to_ask_for(tmp_path: Path) -> None:
+    """It is typed, or piped in, once."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    day = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, day, day + dt.timedelta(days=9))
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    files = ServeOptions(ssl_certfile=tmp_path / "cert.pem", ssl_keyfile=tmp_path / "key.pem")
+    (tmp_path / "cert.pem").write_bytes(certificate)
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    _check_certificate(files)
 
 
 async def test_a_signal_while_the_model_loads_ends_the_loading_and_nothing_is_served() -> None:
