@@ -12,19 +12,11 @@ from typing import Literal
 from realtime.chat.context import ChatContext
 from realtime.chat.messages import ImageContent
 from realtime.core import model_events as reported
-from realtime.core.acts import MachineActs
 from realtime.core.capabilities import ModelCapabilities
-from realtime.core.commands import (
-    AppendAudio,
-    CommitAudio,
-    CreateItem,
-    CreateResponse,
-    EndSession,
-    LinkCommand,
-    LocalCommand,
-)
+from realtime.core.commands import AppendAudio, EndSession, LinkCommand, LocalCommand
 from realtime.core.events import ErrorReported, SessionEnded, SessionEvent, TrackEnded
 from realtime.core.floor import Floor
+from realtime.core.link_feeds import MachineLinkFeeds
 from realtime.core.parts import Parts
 from realtime.core.reconnection import Reconnection
 from realtime.core.responding import Responding
@@ -36,7 +28,7 @@ from realtime.errors import LinkLost, RealtimeError, UsageLimitExceeded
 __all__ = ["SessionMachine"]
 
 
-class SessionMachine(MachineActs):
+class SessionMachine(MachineLinkFeeds):
     """One session. Every feed and every act takes `now`, in seconds of the session's clock."""
 
     def __init__(
@@ -330,83 +322,6 @@ class SessionMachine(MachineActs):
             return
         self._parts.effects.now = now
         self._parts.trimming.receive_summary(basis_revision, text)
-        self._finish()
-
-    # == feed: the link =================================================================================================
-
-    def receive_command_done(self, command_id: str, *, now: float) -> None:  # hot path: every wire message
-        """A link command was written to the socket. Audio need not be told of: it counts as sent when it was taken."""
-        if self._is_closed:
-            return
-        self._parts.effects.now = now
-        command = self._parts.outbox.done(command_id)
-        if isinstance(command, CreateItem):
-            self._parts.limits.images += len(command.message.images)
-            if command.item_ids[0] in self._parts.outgoing:
-                self._parts.outgoing.sent(command.item_ids[0])
-            if not self._parts.capabilities.reports_item_order:
-                for item_id in command.item_ids:
-                    self._parts.ledger.add(item_id)
-            self._finish()
-        elif isinstance(command, CommitAudio):
-            self._finish()  # what answers the turn may be asked for now
-
-    def receive_command_failed(self, command_id: str, error: BaseException, *, now: float) -> None:
-        """A link command could not be sent (too large, or not in this protocol); the connection stays."""
-        if self._is_closed:
-            return
-        self._parts.effects.now = now
-        command = self._parts.outbox.failed(command_id)
-        if isinstance(command, CreateItem):
-            self._parts.outgoing.reject(command, str(error))
-        if isinstance(command, CreateResponse):
-            self._responding.refused(command, "")
-        self._parts.effects.emit(ErrorReported(error=error, where="link"))
-        self._finish()
-
-    def receive_link_lost(
-        self,
-        reason: str,
-        *,
-        will_retry: bool,
-        error: RealtimeError | None = None,
-        silent_seconds: float | None = None,
-        now: float,
-    ) -> None:
-        """The connection is gone.
-
-        Args:
-            reason: Why, in words.
-            will_retry: Another one will be made; else the session ends.
-            error: What it ends with.
-            silent_seconds: How long before nothing had come from the provider: what was sent meanwhile may be lost, and
-                is sent again (L2). None: unknown.
-            now: The present moment.
-        """
-        if self._is_closed:
-            return
-        self._parts.effects.now = now
-        self._reconnection.lost(reason, will_retry=will_retry, silent_seconds=silent_seconds)
-        if will_retry:
-            self._finish()
-        else:
-            self._close(error)
-
-    def receive_link_restored(
-        self, *, state_restored: bool = False, capabilities: ModelCapabilities | None = None, now: float
-    ) -> None:
-        """A connection is ready: it is configured and, unless the provider resumed, told the conversation again.
-
-        Args:
-            state_restored: The provider took the conversation up by itself.
-            capabilities: Another model's, after a hand-off to one.
-            now: The present moment.
-        """
-        if self._is_closed:
-            return
-        self._parts.effects.now = now
-        self._reconnection.restored(state_restored=state_restored, capabilities=capabilities)
-        self.capabilities = self._parts.capabilities
         self._finish()
 
     # == within =========================================================================================================
