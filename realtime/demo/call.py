@@ -81,7 +81,7 @@ async def run_call(options: DemoOptions, screen: Screen, hang_up: asyncio.Event)
         ModelError: The model refused the session.
     """
     async with AsyncExitStack() as stack:
-        pool = WorkerPool("realtime-demo", max_threads=2, max_waiting=64)
+        pool = WorkerPool("realtime-demo", max_threads=2, max_waiting=64, finite_jobs=True)
         stack.push_async_callback(pool.leave, pool.join())
         await pool.run(prepare_folder, options.out)
         script = await pool.run(_make_script, options)

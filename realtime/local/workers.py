@@ -79,7 +79,7 @@ class FairPool:
         check_count("max_waiting", max_waiting, least=1)
         self._threads = threads
         self._max_waiting = max_waiting
-        self._pool = WorkerPool("realtime-llm", max_threads=threads, max_waiting=threads)
+        self._pool = WorkerPool("realtime-llm", max_threads=threads, max_waiting=threads, finite_jobs=True)
         self._member = self._pool.join()
         self._lines: dict[Urgency, OrderedDict[str, deque[_Work]]] = {kind: OrderedDict() for kind in _ORDER}
         self._running: set[_Work] = set()

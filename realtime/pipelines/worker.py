@@ -33,6 +33,8 @@ _LEAVE_SECONDS = 0.5
 """How long the last session to leave waits for idle threads to end. Busy ones end with their work."""
 _EXIT_SECONDS = 2.0
 """How long the end of the process waits for threads at work; a tool that never returns is given up after it."""
+_FINITE_EXIT_SECONDS = 60.0
+"""The same for work that ends by itself, on a machine however slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,26 +91,27 @@ class _Job:
 
 
 def _let_work_end() -> None:
-    """At the end of the process, wait a little for threads at work.
+    """At the end of the process, wait for threads at work, each as long as its pool says.
 
-    The interpreter ends a daemon thread where it next takes the lock; from under native code (a codec, a network) that
+    The interpreter ends a daemon thread where it next takes the lock; from under native code (a codec, a voice) that
     aborts the whole process. Idle threads wait in Python and may be ended.
     """
-    deadline = time.monotonic() + _EXIT_SECONDS
-    while _at_work and time.monotonic() < deadline:
+    began = time.monotonic()
+    while (waits := list(_at_work.values())) and time.monotonic() < began + max(waits):
         time.sleep(0.005)
 
 
-_at_work: set[threading.Thread] = set()
-"""Threads of all pools that are at work. Sets are safe to use without a lock."""
+_at_work: dict[threading.Thread, float] = {}
+"""Threads of all pools that are at work, and for how long the end of the process waits for each. Safe without a lock."""
 atexit.register(_let_work_end)
 
 
 class _Crew:
     """The threads of one generation of a pool, and their queue. Sets and the queue are safe to use without a lock."""
 
-    def __init__(self) -> None:
+    def __init__(self, exit_seconds: float) -> None:
         self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._exit_seconds = exit_seconds
         self.threads: set[threading.Thread] = set()
         self.busy: set[threading.Thread] = set()
 
@@ -117,10 +120,10 @@ class _Crew:
         try:
             while (job := self.jobs.get()) is not None:
                 self.busy.add(me)
-                _at_work.add(me)
+                _at_work[me] = self._exit_seconds
                 result, error = job.run()
                 self.busy.discard(me)  # before anybody can know that it is done
-                _at_work.discard(me)
+                _at_work.pop(me, None)
                 job.post(result, error)
                 del job, result, error  # an idle thread holds nothing of its last job
         finally:
@@ -130,7 +133,15 @@ class _Crew:
 class WorkerPool:
     """A bounded set of daemon threads, started when there is work, ended when no session is left."""
 
-    def __init__(self, name: str, *, max_threads: int, max_waiting: int, short_jobs: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        max_threads: int,
+        max_waiting: int,
+        short_jobs: bool = False,
+        finite_jobs: bool = False,
+    ) -> None:
         """Make a pool without threads.
 
         Args:
@@ -138,12 +149,14 @@ class WorkerPool:
             max_threads: The most threads it starts.
             max_waiting: The most jobs that may wait for a thread.
             short_jobs: All of them end soon, so that the last member to leave waits for those at work too.
+            finite_jobs: All of them end by themselves, soon or not, so that the end of the process waits for them.
         """
+        self._exit_seconds = _FINITE_EXIT_SECONDS if short_jobs or finite_jobs else _EXIT_SECONDS
         self._short_jobs = short_jobs
         self._name = name
         self._max_threads = max_threads
         self._max_waiting = max_waiting
-        self._crew = _Crew()
+        self._crew = _Crew(self._exit_seconds)
         self._members: set[object] = set()
 
     def statistics(self) -> WorkerStatistics:
@@ -185,7 +198,7 @@ class WorkerPool:
         self._members.discard(member)
         if self._members:
             return []
-        crew, self._crew = self._crew, _Crew()
+        crew, self._crew = self._crew, _Crew(self._exit_seconds)
         leaving = list(crew.threads if self._short_jobs else crew.threads - crew.busy)
         for _thread in list(crew.threads):
             crew.jobs.put(None)

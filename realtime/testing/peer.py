@@ -88,7 +88,7 @@ class SyntheticPeer:
         self._deadline_seconds = _check_above_zero("deadline_seconds", deadline_seconds)
         self._clock = SystemClock() if clock is None else clock
         self._synthesizer = synthesizer
-        self._pool = WorkerPool("realtime-peer", max_threads=2, max_waiting=64)
+        self._pool = WorkerPool("realtime-peer", max_threads=2, max_waiting=64, finite_jobs=True)
         self._member: object = self._pool.join()
         self._tasks: set[asyncio.Task[None]] = set()
         self.pc: RTCPeerConnection = make_peer()

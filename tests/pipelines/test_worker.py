@@ -183,8 +183,12 @@ async def test_context_variables_travel():
     await pool.leave(member)
 
 
-@pytest.mark.parametrize(("seconds", "ends"), [(0.2, True), (600, False)], ids=["finite", "endless"])
-def test_the_end_of_the_process_lets_work_end_and_waits_for_no_endless_one(seconds, ends):
+@pytest.mark.parametrize(
+    ("seconds", "kind", "ends"),
+    [(0.2, "", True), (600, "", False), (3, "finite_jobs=True", True), (3, "short_jobs=True", True)],
+    ids=["quick", "endless", "finite", "short"],
+)
+def test_the_end_of_the_process_lets_work_end_and_waits_for_no_endless_one(seconds, kind, ends):
     """From under native code the interpreter could not take a thread without aborting the process."""
     program = f"""
 import asyncio, time
@@ -195,7 +199,7 @@ def work():
     print("ended", flush=True)
 
 async def main():
-    pool = WorkerPool("realtime-test", max_threads=1, max_waiting=1)
+    pool = WorkerPool("realtime-test", max_threads=1, max_waiting=1, {kind})
     member = pool.join()
     working = asyncio.create_task(pool.run(work))
     while not pool.statistics().busy:
