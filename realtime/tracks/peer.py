@@ -15,8 +15,9 @@ from aiortc import MediaStreamTrack, RTCPeerConnection
 
 from realtime.errors import ArgumentError, UserError
 from realtime.tracks.aiortc_internals.certificates import accept_rsa
+from realtime.tracks.picture_sink import RunJob
 from realtime.tracks.reply_out import send_reply, take_back_reply
-from realtime.tracks.rtp_receiver import RunJob, receive_directly
+from realtime.tracks.rtp_receiver import receive_directly
 
 __all__ = ["PeerAttachment", "attach_peer"]
 

@@ -1,15 +1,19 @@
 """What stands on both sides of a video stream that we receive: who looks at its pictures, and its sender.
 
-Owns: the protocols `PictureSink`, with `Lull`, and `Feedback`. Driven by `sampled_decode`; a session's sampler, or whoever reads
-the track itself, is a sink. It holds nothing.
+Owns: the protocols `PictureSink`, with `Lull`, and `Feedback`; and `EveryPicture`, the sink for whoever reads the track itself while
+no session looks (a session's is in `realtime.pipelines.direct`). Driven by `sampled_decode`. It holds nothing.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-__all__ = ["Feedback", "Lull", "PictureSink"]
+__all__ = ["EveryPicture", "Feedback", "Lull", "PictureSink", "RunJob"]
+
+RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None]], None]
+"""Runs a job on a worker thread and calls back on the loop with its result or its error."""
 
 
 class Lull(Protocol):
@@ -64,6 +68,43 @@ class PictureSink(Protocol):
     def run(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None], None], /) -> None:
         """Run a job on a worker thread, and call back on the loop with its result or its error."""
         ...
+
+
+class EveryPicture:
+    """Looks at every picture, for whoever reads the track itself while no session looks."""
+
+    def __init__(self, run: RunJob) -> None:
+        """Prepare.
+
+        Args:
+            run: Runs decoding on a worker thread.
+        """
+        self.run = run
+
+    def now(self) -> float:
+        """The clock that sessions have as well."""
+        return time.monotonic()
+
+    def is_due(self, pts_ms: int) -> bool:
+        """Always."""
+        del pts_ms
+        return True
+
+    def may_hold(self, pts_ms: int) -> bool:
+        """Never: all are due."""
+        del pts_ms
+        return False
+
+    def lull(self) -> None:
+        """There is none."""
+        return
+
+    def develop(self, frame: Any) -> Any:
+        """Nothing is made of it."""
+        return frame
+
+    def receive(self, frame: Any, arrived_at: float) -> None:
+        """Every picture goes to the track's queue already."""
 
 
 class Feedback(Protocol):

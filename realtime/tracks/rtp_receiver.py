@@ -1,16 +1,15 @@
 """What comes over RTP for one remote track, received by ourselves.
 
-Owns: `TrackIntake` — codecs and retransmissions, the reports that the sender is owed (RR, REMB, NACK, PLI), and the end of the
-track — and the table of tracks that are received so. Driven by aiortc's transport through `ReceiverPort`, packet by packet. It
-needs no thread and waits for nothing; a track that nobody wants is counted, reported on and let go. What sound and pictures
-become is `audio_intake`'s and `sampled_decode`'s.
+Owns: `TrackIntake` — codecs and retransmissions, when the sender is told something, and the end of the track — and the table of
+tracks that are received so. Driven by aiortc's transport through `ReceiverPort`, packet by packet. It needs no thread and waits
+for nothing; a track that nobody wants is counted, reported on and let go. What sound and pictures become is `audio_intake`'s and
+`sampled_decode`'s; what the sender is told is `sender_feedback`'s.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,33 +20,17 @@ import av
 from realtime.errors import UserError
 from realtime.media.voice import VOICE_CODECS
 from realtime.tracks.aiortc_internals import ReceiverPort, take_over
-from realtime.tracks.aiortc_names import (
-    RTCP_PSFB_APP,
-    RTCP_PSFB_PLI,
-    RTCP_RTPFB_NACK,
-    RtcpByePacket,
-    RtcpPsfbPacket,
-    RtcpRrPacket,
-    RtcpRtpfbPacket,
-    RtcpSrPacket,
-    is_rtx,
-    pack_remb_fci,
-)
+from realtime.tracks.aiortc_names import RtcpByePacket, RtcpSrPacket, is_rtx
 from realtime.tracks.audio_intake import AudioIntake, AudioIntakeStatistics
 from realtime.tracks.encoded_video import VIDEO_CODECS
-from realtime.tracks.path_estimate import PathEstimate
-from realtime.tracks.rtp_streams import MAX_STREAMS, RtpStream, RtpStreams
+from realtime.tracks.picture_sink import EveryPicture, RunJob
+from realtime.tracks.rtp_streams import RtpStream, RtpStreams
 from realtime.tracks.sampled_decode import PictureSink, VideoIntake
+from realtime.tracks.sender_feedback import SenderFeedback
 
 __all__ = ["RunJob", "TrackIntake", "intake_of", "receive_directly"]
 
-RunJob = Callable[[Callable[[], Any], Callable[[Any, BaseException | None], None]], None]
-"""Runs a job on a worker thread and calls back on the loop with its result or its error."""
-
 _TICK_SECONDS = 0.25
-_ESTIMATE_SECONDS = 0.080
-"""What the path carries is estimated so often at most: every third frame of thirty a second. On a narrow path that ends at the same
-rate, with no longer a queue, as with every frame; from 0.2 s on it does not."""
 _OWN_RATE_HZ = 48_000
 """For whoever reads the track itself while the session does not listen."""
 _KEPT_AS = "_realtime_intake"
@@ -117,6 +100,7 @@ class TrackIntake:
         self.packets = 0
         self._run = run
         self._port: ReceiverPort | None = None
+        self._feedback: SenderFeedback | None = None
         self._kinds: dict[int, _PayloadKind] = {}
         self._rtx_sources: dict[int, int] = {}
         self._streams = RtpStreams()
@@ -133,7 +117,6 @@ class TrackIntake:
         """Packets of it, in a row, that are not counted yet …"""
         self._uncounted_to = 0
         """… and the number of the last."""
-        self._path = PathEstimate()
         self._frame_bytes = 0
         """Since the last estimate."""
         self._estimate_at = float("-inf")
@@ -151,7 +134,7 @@ class TrackIntake:
 
     def open(self, port: ReceiverPort) -> None:
         """Our end of the transceiver."""
-        self._port = port
+        self._port, self._feedback = port, SenderFeedback(port)
 
     # -- what is wanted of it ---------------------------------------------------------------------------------------------
 
@@ -316,7 +299,7 @@ class TrackIntake:
         self._is_read = True
         if self._video is not None:
             if not self._video.is_looked_at:
-                self._video.use(_Reader(self._run))
+                self._video.use(EveryPicture(self._run))
             self._video.decode_all(self._queue_frame)
         elif self._voice is None:
             self._open_voice()
@@ -349,38 +332,26 @@ class TrackIntake:
     # -- what the sender is told (Feedback) -------------------------------------------------------------------------------
 
     def request_key_frame(self) -> None:
-        """PLI (RFC 4585)."""
-        if self._port is not None and self._media_source is not None:
-            self._port.send_rtcp(RtcpPsfbPacket(fmt=RTCP_PSFB_PLI, ssrc=self._port.ssrc, media_ssrc=self._media_source))
+        """PLI, for the stream that comes."""
+        if self._feedback is not None and self._media_source is not None:
+            self._feedback.request_key_frame(self._media_source)
 
     def report_missing(self, numbers: list[int]) -> None:
-        """NACK (RFC 4585)."""
-        if self._port is not None and self._media_source is not None and numbers:
-            packet = RtcpRtpfbPacket(fmt=RTCP_RTPFB_NACK, ssrc=self._port.ssrc, media_ssrc=self._media_source)
-            packet.lost = numbers
-            self._port.send_rtcp(packet)
+        """NACK, for packets of the stream that comes."""
+        if self._feedback is not None and self._media_source is not None and numbers:
+            self._feedback.report_missing(self._media_source, numbers)
 
     def _estimate(self, source: int, sent_at: int, arrived_at: float) -> None:
-        """Keep the estimate of what the path carries: by frames rather than by packets, and not by every one."""
         size, self._frame_bytes = self._frame_bytes, 0
-        self._estimate_at = arrived_at + _ESTIMATE_SECONDS
-        if self._port is not None:
-            self._port.sent_time_from = self._estimate_at
-        path = self._path
-        if len(path.sources) > MAX_STREAMS:
-            path.sources.clear()  # it forgets none by itself; those that go on are back with their next frame
-        told = path.add(source, sent_at, int(arrived_at * 1000), size)
-        if told is not None and self._port is not None:
-            fci = pack_remb_fci(told, list(path.sources))
-            self._port.send_rtcp(RtcpPsfbPacket(fmt=RTCP_PSFB_APP, ssrc=self._port.ssrc, media_ssrc=0, fci=fci))
+        if self._feedback is not None:
+            self._estimate_at = self._feedback.estimate(source, sent_at, arrived_at, size)
 
     def _report(self) -> None:
-        """Receiver reports (RFC 3550), every half to one and a half seconds."""
+        """Receiver reports, every half to one and a half seconds."""
         self._timers[0] = asyncio.get_running_loop().call_later(_report_delay(), self._report)
         self._look_anew()
-        reports = self._streams.receiver_reports()
-        if reports and self._port is not None:
-            self._port.send_rtcp(RtcpRrPacket(ssrc=self._port.ssrc, reports=reports))
+        if self._feedback is not None:
+            self._feedback.report(self._streams.receiver_reports())
 
     # -- inside -----------------------------------------------------------------------------------------------------------
 
@@ -434,33 +405,6 @@ class TrackIntake:
     def _queue_frame(self, frame: Any) -> None:
         if self._port is not None:
             self._port.queue_frame(frame)
-
-
-class _Reader:
-    """Looks at every picture, for whoever reads the track itself while no session looks."""
-
-    def __init__(self, run: RunJob) -> None:
-        self.run = run
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def is_due(self, pts_ms: int) -> bool:
-        del pts_ms
-        return True
-
-    def may_hold(self, pts_ms: int) -> bool:
-        del pts_ms
-        return False
-
-    def lull(self) -> None:
-        return None
-
-    def develop(self, frame: Any) -> Any:
-        return frame
-
-    def receive(self, frame: Any, arrived_at: float) -> None:
-        """Every picture goes to the track's queue already."""
 
 
 def _report_delay() -> float:

@@ -111,7 +111,7 @@ async def test_what_the_path_carries_is_told_of_the_streams_that_are_there(pictu
     for step in range(300):
         pictures.send(step, 0, at_ms=33 * step, payload=b"\x10\x01" + bytes(500))
         pictures.send(step, 1, at_ms=33 * step + 16, payload=b"\x10\x01" + bytes(500))
-    assert len(pictures.intake._path.sources) <= MAX_STREAMS + 1
+    assert len(pictures.intake._feedback._path.sources) <= MAX_STREAMS + 1
     told = [packet for packet in pictures.port.reports if packet.fmt == 15]
     assert told
     assert max(len(packet.fci) for packet in told) <= 8 + 4 * (MAX_STREAMS + 1)
