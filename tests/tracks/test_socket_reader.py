@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from realtime.tracks.aiortc_internals import socket_reader
 from realtime.tracks.aiortc_internals.socket_reader import FOREIGN, GOES_ON, MAX_AT_ONCE, TAKEN, read_ourselves
 
 GUARD = 60.0
@@ -43,6 +44,7 @@ class Line:
         self.protocol = protocol
         self.taken: list[bytes] = []
         self.at: list[float] = []
+        self.on_packet: Callable[[], object] = lambda: None
         self.changed = asyncio.Event()
         self.sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sender.bind(("127.0.0.1", 0))
@@ -54,6 +56,7 @@ class Line:
         if data.startswith(b"foreign"):
             return FOREIGN
         self.taken.append(data)
+        self.on_packet()
         self.at.append(arrived_at)
         self.changed.set()
         if data.startswith(b"close"):
@@ -117,6 +120,73 @@ async def test_the_rest_of_the_loop_has_its_turn(line):
     assert len(line.taken) == MAX_AT_ONCE
     await line.until_taken(MAX_AT_ONCE + 7)
     assert line.taken == [b"%d" % index for index in range(MAX_AT_ONCE + 7)]
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[list[Line]]:
+    """Many sockets on one loop."""
+    lines = [await _open(local_addr=("127.0.0.1", 0)) for _ in range(12)]
+    yield lines
+    for line in lines:
+        line.protocol.transport.close()
+        line.sender.close()
+    await asyncio.sleep(0)
+
+
+class Slow:
+    """A clock by which each packet takes a millisecond, and nothing else does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, lines: list[Line]) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(socket_reader, "monotonic", lambda: self.now)
+        for line in lines:
+            line.on_packet = self.tick
+
+    def tick(self) -> None:
+        self.now += 0.001
+
+
+async def test_many_sockets_together_hold_a_timer_no_longer_than_a_turn(monkeypatch, calls):
+    """A packet of every call came at once: those that the turn has no time for come in the turns behind it."""
+    Slow(monkeypatch, calls)
+    for line in calls:
+        line.send(b"1 last")
+    in_turns: list[int] = []
+    async with asyncio.timeout(GUARD):
+        while sum(in_turns) < len(calls):
+            before = sum(len(line.taken) for line in calls)
+            await asyncio.sleep(0)
+            in_turns.append(sum(len(line.taken) for line in calls) - before)
+    assert max(in_turns) == 4
+    assert [len(line.taken) for line in calls] == [1] * len(calls)
+
+
+async def test_a_pause_begins_another_turn(monkeypatch, calls):
+    """What the sockets had before it is not held against them."""
+    clock = Slow(monkeypatch, calls)
+    for _ in range(3):
+        clock.now += 1.0
+        for line in calls[:3]:
+            line.send(b"1 last")
+        before = sum(len(line.taken) for line in calls)
+        await asyncio.sleep(0)  # sockets come behind what is ready
+        await asyncio.sleep(0)
+        assert sum(len(line.taken) for line in calls) - before == 3
+
+
+async def test_a_socket_is_not_put_off_for_ever(monkeypatch, calls):
+    """Sockets before it that always have more to read than a turn has time for."""
+    Slow(monkeypatch, calls)
+    for line in calls[:-1]:
+        line.send(*[b"%d last" % index for index in range(100)])
+    calls[-1].send(b"1 last")
+    turns = 0
+    async with asyncio.timeout(GUARD):
+        while not calls[-1].taken:
+            await asyncio.sleep(0)
+            turns += 1
+    assert turns <= 12
+    assert all(line.taken for line in calls)
 
 
 async def test_what_is_not_ours_goes_on_with_its_address(line):
