@@ -2,12 +2,12 @@
 
 Every call is a whole vision call (`peers/session_call.py`): Opus and VP8 720p30 in, speech out without a pause, a picture a second into the
 conversation, ten of them retained. Beside it, at the same time, runs a loop that does nothing in a process of its own: what *that* is late with is
-the machine's doing, not ours. The caller is another process and takes a part of the processors too.
+the machine's doing, not ours. The caller is another process, and yields to both loops while their lag is measured.
 
 Memory of a call is what each further call adds, from the fewest calls to the most; growth is between the time when the pictures that are retained
 are all there and the end.
 
-Run:  python benchmarks/bench_sessions.py [--sessions 1,10,30] [--seconds 25] [--check]
+Run:  python benchmarks/bench_sessions.py [--sessions 1,10,30] [--seconds 60] [--check]
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def missed(found: dict[int, dict[str, Any]]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", default="1,10,30", help="how many calls at once, in turn")
-    parser.add_argument("--seconds", type=float, default=25.0, help="how long each is measured")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long each is measured")
     parser.add_argument("--video", default="VP8 720p30", help="a case of bench_receive.py")
     parser.add_argument("--check", action="store_true", help="end with 1 if a goal is missed")
     given = parser.parse_args()

@@ -95,10 +95,10 @@ def test_an_aiortc_that_differs_is_left_alone(monkeypatch, owner, name):
     assert unsupported() == f"{owner.__name__}.{name} is gone"
 
 
-async def _remote_track() -> tuple[Any, Any]:
-    """A peer that was offered a voice, and the track of it."""
+async def _remote_track(kind: str = "audio") -> tuple[Any, Any]:
+    """A peer that was offered a track, and that track."""
     sender, receiver = make_peer(), make_peer()
-    sender.addTransceiver("audio", direction="sendonly")
+    sender.addTransceiver(kind, direction="sendonly")
     with on_loopback():
         await sender.setLocalDescription(await sender.createOffer())
     await receiver.setRemoteDescription(sender.localDescription)
@@ -121,6 +121,16 @@ async def test_a_receiver_that_has_begun_is_left_alone():
     assert take_over(receiver, track, lambda: pytest.fail("no handler is needed")) is None
     transceiver.receiver._RTCRtpReceiver__started = False
     await receiver.close()
+
+
+async def test_what_only_aiortcs_own_way_needs_is_let_go():
+    """Its estimate of the rate counts in a thousand objects; a video track of ours has another."""
+    peer, track = await _remote_track("video")
+    aiortcs = peer.getTransceivers()[0].receiver
+    assert aiortcs._RTCRtpReceiver__remote_bitrate_estimator is not None
+    assert receive_directly(peer, track, lambda *_: None) is not None
+    assert aiortcs._RTCRtpReceiver__remote_bitrate_estimator is None
+    await peer.close()
 
 
 async def test_a_track_is_taken_over_once_and_closing_ends_it():

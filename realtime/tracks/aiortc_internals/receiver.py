@@ -26,6 +26,8 @@ __all__ = ["PacketHandler", "ReceiverPort", "take_over", "unsupported"]
 logger = logging.getLogger("realtime.tracks.aiortc_internals")
 
 _STARTED = "_RTCRtpReceiver__started"
+_ESTIMATOR = "_RTCRtpReceiver__remote_bitrate_estimator"
+"""A thousand objects of each video track, that only its own way of receiving needs; Python's cycle collector looks at all of them."""
 _SENT_TIME = "http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time"
 _QUEUED_FRAMES = {"audio": 50, "video": 2}
 """What waits for somebody who reads the track itself: the newest second of sound, two pictures."""
@@ -146,6 +148,8 @@ class ReceiverPort:
         self.sent_time_id = 0
         self.sent_time_from = float("-inf")
         self.is_burst: bool = self.track.kind == "video"
+        if getattr(receiver, _ESTIMATOR, None) is not None:
+            setattr(receiver, _ESTIMATOR, None)
         receiver.receive = self._receive
         receiver.stop = self._stop
         receiver.getStats = self._get_stats
