@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from realtime.core.events import ErrorReported
 from realtime.errors import ArgumentError, UserError
@@ -22,7 +23,7 @@ from realtime.pipelines.worker import encode_pool
 from realtime.tracks.direct import DirectReader
 from realtime.tracks.peer import PeerAttachment, attach_peer
 from realtime.tracks.reader import TrackReader, is_track
-from realtime.tracks.reply_out import watch_packets
+from realtime.tracks.reply_out import take_back_reply, watch_packets
 from realtime.tracks.rtp_receiver import TrackIntake, intake_of
 
 __all__ = ["MediaSources", "watch_packets"]
@@ -66,6 +67,8 @@ class MediaSources:
         self._faults: dict[str, int] = {}
         self._failing: set[str] = set()
         self._peers: list[PeerAttachment] = []
+        self._closed: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Peer connections that were closed before they were detached, if somebody else keeps them, and what they were sent."""
 
     @property
     def video_sources(self) -> list[str]:
@@ -103,7 +106,7 @@ class MediaSources:
     def attach(
         self, pc: Any, reply_track: Any, sources: Mapping[str, str] | None = None, *, direct: bool = True
     ) -> None:
-        """Take all tracks of a peer connection, and send it the reply.
+        """Take all tracks of a peer connection, and send it the reply. Nothing of it is kept once it is closed.
 
         Args:
             pc: The peer connection.
@@ -125,7 +128,13 @@ class MediaSources:
             name = names.get(attachment[0].mid_of(track) or "")
             self._add_remote(track, None if name in self._readers else name)
 
-        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take, run=track_jobs if direct else None))
+        def forget() -> None:  # its tracks have ended, and their readers with them
+            self._peers.remove(attachment[0])
+            attachment[0].detach()
+            self._closed[pc] = reply_track
+
+        run = track_jobs if direct else None
+        attachment.append(attach_peer(pc, reply_track=reply_track, on_track=take, run=run, on_closed=forget))
         self._peers.append(attachment[0])
         for track in early:
             take(track)
@@ -136,6 +145,9 @@ class MediaSources:
         Raises:
             ArgumentError: It is not attached.
         """
+        if pc in self._closed:
+            take_back_reply(pc, self._closed.pop(pc))
+            return
         attachment = next((each for each in self._peers if each.peer is pc), None)
         if attachment is None:
             raise ArgumentError("pc", pc, "a peer connection that is attached to this session")

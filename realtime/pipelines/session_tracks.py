@@ -73,6 +73,7 @@ class SessionTracks(SessionReading):
         Works for the side that offers and the side that answers, before or after ``setRemoteDescription``. When a user
         comes back with another peer connection, `detach` the old one first: the same names go on, and the reply from
         where it is. The reply waits two minutes at most for one that does not come about, once every other is closed.
+        One that is closed, detached or not, is forgotten.
 
         Args:
             pc: An aiortc peer connection, or a `TelephonyStream`, whose track is named ``phone``.

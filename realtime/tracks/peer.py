@@ -25,7 +25,7 @@ __all__ = ["PeerAttachment", "attach_peer"]
 class PeerAttachment:
     """What `attach_peer` gives: a way to stop listening for tracks."""
 
-    __slots__ = ("_on_track", "_peer", "_reply_track", "_run", "_seen")
+    __slots__ = ("_on_closed", "_on_track", "_peer", "_reply_track", "_run", "_seen")
 
     def __init__(
         self,
@@ -33,15 +33,18 @@ class PeerAttachment:
         on_track: Callable[[MediaStreamTrack], None],
         reply_track: MediaStreamTrack | None = None,
         run: RunJob | None = None,
+        on_closed: Callable[[], None] | None = None,
     ) -> None:
         """Begin to listen; tracks that are there already are told at once."""
         self._peer = peer
         self._run = run
         self._on_track = on_track
+        self._on_closed = on_closed
         self._reply_track = reply_track
         # Tracks themselves, not their ids: an id may be used again, and two m-lines may claim the same one.
         self._seen: list[Any] = []
         peer.on("track", self._tell)
+        peer.on("connectionstatechange", self._look)
         for transceiver in peer.getTransceivers():
             track: Any = transceiver.receiver.track
             if track is not None and track.readyState == "live":
@@ -66,8 +69,9 @@ class PeerAttachment:
 
     def detach(self) -> None:
         """Tell of no more tracks. The reply track stays where it is. Idempotent."""
-        with contextlib.suppress(KeyError):
-            cast("Any", self._peer).remove_listener("track", self._tell)
+        for event, listener in (("track", self._tell), ("connectionstatechange", self._look)):
+            with contextlib.suppress(KeyError):
+                cast("Any", self._peer).remove_listener(event, listener)
         self._seen.clear()
 
     def take_back_reply(self) -> None:
@@ -77,6 +81,10 @@ class PeerAttachment:
         """
         if self._reply_track is not None:
             take_back_reply(self._peer, self._reply_track)
+
+    def _look(self) -> None:
+        if self._peer.connectionState == "closed" and self._on_closed is not None:
+            self._on_closed()
 
     def _tell(self, track: Any) -> None:
         if any(track is known for known in self._seen):
@@ -98,6 +106,7 @@ def attach_peer(
     reply_track: MediaStreamTrack | None,
     on_track: Callable[[MediaStreamTrack], None],
     run: RunJob | None = None,
+    on_closed: Callable[[], None] | None = None,
 ) -> PeerAttachment:
     """Send the reply to a peer and tell of each track that it sends.
 
@@ -113,6 +122,7 @@ def attach_peer(
         on_track: Called, synchronously, with each remote track.
         run: Runs decoding on a worker thread: the tracks are received by ourselves where this aiortc is known
             (`realtime.tracks.rtp_receiver.intake_of` tells). None: aiortc receives them.
+        on_closed: Called, synchronously, when `pc` is closed, and so can never come back.
 
     Raises:
         ArgumentError: `pc` is no aiortc peer connection.
@@ -130,4 +140,4 @@ def attach_peer(
     if reply_track is not None:
         send_reply(pc, reply_track, direct=run is not None)
     accept_rsa(pc)
-    return PeerAttachment(pc, on_track, reply_track, run)
+    return PeerAttachment(pc, on_track, reply_track, run, on_closed)

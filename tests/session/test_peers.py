@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import Any
@@ -218,3 +220,42 @@ async def test_after_a_reload_another_peer_is_attached_to_the_same_session(oblig
         await again.hears(0.2)
         await again.aclose()
         await bot_again.close()
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_peer_connection_that_was_closed_is_kept_no_longer(obliging, direct):
+    """A phone that comes back again and again leaves nothing behind, detached or not."""
+    model = obliging()
+
+    async def visit(session: RealtimeSession) -> list[weakref.ref[Any]]:
+        bot, browser = make_peer(), Browser(camera=True)
+        session.attach(bot, direct=direct)
+        await browser.call(bot)
+        await model.hears_audio(9_600)
+        await browser.aclose()
+        await bot.close()
+        return [weakref.ref(each) for each in (bot, *(t.receiver.track for t in bot.getTransceivers()))]
+
+    async with RealtimeSession(model) as session:
+        events = aiter(session)
+        visits = [await visit(session) for _ in range(2)]
+        gone = 0
+        while gone < 4:
+            gone += isinstance(await anext(events), TrackEnded)
+        assert session.statistics().tracks == {}
+        async with asyncio.timeout(60):  # what aiortc cancelled is let go by the loop
+            while any(kept() is not None for visit in visits for kept in visit):
+                await asyncio.sleep(0)
+                gc.collect()
+
+
+async def test_a_peer_connection_may_be_detached_after_it_was_closed(obliging, browser, bot):
+    """Once, as any other."""
+    async with RealtimeSession(obliging()) as session:
+        session.attach(bot)
+        await browser.call(bot)
+        await browser.aclose()
+        await bot.close()
+        await session.detach(bot)
+        with pytest.raises(ArgumentError, match="attached"):
+            await session.detach(bot)
