@@ -1,6 +1,6 @@
 """How things end: side by side, each within its time.
 
-Owns: `within`, `innermost` and `most_telling`. Driven by `pipelines/runtime.py` and `pipelines/link.py`. It never decides what is to end.
+Owns: `within` and `most_telling`. Driven by `pipelines/runtime.py` and `pipelines/link.py`. It never decides what is to end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from realtime.errors import ModelError, RealtimeError
 
-__all__ = ["innermost", "most_telling", "within"]
+__all__ = ["most_telling", "within"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,12 +33,6 @@ async def within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
     for task in tasks:
         if task.done() and not task.cancelled() and task.exception() is not None:
             logger.warning("a step of closing the session failed", exc_info=task.exception())
-
-
-def innermost(error: BaseException) -> BaseException:
-    """What a task group wraps, the first of it."""
-    inner: Any = getattr(error, "exceptions", None)
-    return innermost(inner[0]) if inner else error
 
 
 def most_telling(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:

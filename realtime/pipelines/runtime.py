@@ -38,9 +38,10 @@ from realtime.errors import RealtimeError, SessionClosed
 from realtime.media.options import EncodeOptions
 from realtime.pipelines.audio import AudioInput
 from realtime.pipelines.clock import Clock
-from realtime.pipelines.closing import innermost, within
+from realtime.pipelines.closing import within
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
+from realtime.pipelines.link_fault import link_fault
 from realtime.pipelines.media import MediaSources
 from realtime.pipelines.pictures import PictureFetcher
 from realtime.pipelines.record import Opening, Recorder, SessionIds
@@ -161,7 +162,7 @@ class SessionRuntime:
             spawn=self.spawn,
         )
         self.driver.observe(self.video.observe)
-        self.driver.connect(execute=self._execute, wake_link=self.link.wake)
+        self.driver.connect(execute=self._execute, wake_link=self.link.wake, ask_played=self.player.catch_up)
 
     # -- life -----------------------------------------------------------------------------------------------------------
 
@@ -242,9 +243,7 @@ class SessionRuntime:
             await self.link.run(opened)
         except Exception as error:
             logger.exception("the link to the model failed")
-            cause = innermost(error)
-            fault = RealtimeError(f"the link to the model failed: {type(cause).__name__}: {cause}")
-            fault.__cause__ = cause
+            fault = link_fault(error)
             if not opened.done():
                 opened.set_exception(fault)
             self.end(fault)

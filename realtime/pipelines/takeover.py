@@ -18,6 +18,7 @@ from realtime.errors import LinkLost, RealtimeError, SessionClosed
 from realtime.pipelines.connection import Connection, LinkModel
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
+from realtime.pipelines.link_fault import link_fault
 from realtime.pipelines.video import PictureEncoder
 
 __all__ = ["RuntimeModel", "Takeover"]
@@ -76,6 +77,7 @@ class Takeover:
         Raises:
             ModelError, UserError: Its model refused; everything is as before.
             LinkLost: It could not be reached; everything is as before.
+            RealtimeError: Its own code failed; everything is as before.
             SessionClosed: The session ended first.
         """
         opened: list[Connection] = []
@@ -94,12 +96,12 @@ class Takeover:
         model = self._model_of(agent)
         if all(model is not known for known in self.models):
             self.models.append(model)
-        failed: list[RealtimeError | OSError] = []
+        failed: list[Exception] = []
 
         async def open_other() -> None:
             try:
                 opened.append(await self._link.prepare(model, lambda: machine.configuration(agent, tools)))
-            except (RealtimeError, OSError) as error:
+            except Exception as error:
                 failed.append(error)
 
         opening = self._spawn(open_other())
@@ -110,10 +112,21 @@ class Takeover:
         if opening.cancelled() or self._driver.closed:
             raise SessionClosed("the session has ended")
         if failed:
-            raise failed[0] if isinstance(failed[0], RealtimeError) else LinkLost(str(failed[0])) from failed[0]
+            raise _told(failed[0])
 
     def execute(self, command: SwitchAgent) -> None:
         """The moment has come: talk with the agent's model from now on."""
         model = self._model_of(command.agent)
         self._encoder.max_image_bytes = model.capabilities.max_image_bytes
         self._link.switch(model)
+
+
+def _told(error: Exception) -> RealtimeError:
+    """Why a model could not be connected to, as whoever hands off is told."""
+    if isinstance(error, RealtimeError):
+        return error
+    if not isinstance(error, OSError):
+        return link_fault(error)
+    lost = LinkLost(str(error))
+    lost.__cause__ = error
+    return lost

@@ -10,7 +10,7 @@ import pytest
 
 from realtime import Agent, FrameSampling, ModelCapabilities, RealtimeSession, ReconnectPolicy, TurnDetection
 from realtime.core.machine import SessionMachine
-from realtime.errors import ArgumentError, LinkLost, ModelError, SessionClosed, UserError
+from realtime.errors import ArgumentError, LinkLost, ModelError, RealtimeError, SessionClosed, UserError
 from realtime.events import (
     AudioReceived,
     ConnectionDropped,
@@ -359,6 +359,23 @@ async def test_a_model_that_cannot_be_had_leaves_everything_as_it_was(obliging, 
         assert turn.messages[0].agent_id == "agent"
     assert (first.connections, first.closed, second.closed) == (1, 1, 1)
     assert not any([isinstance(event, (HandedOff, Reconnected)) async for event in events])
+
+
+async def test_a_model_whose_own_code_fails_leaves_everything_as_it_was(obliging):
+    """Whoever hands off is told whose code it was."""
+    first, second = obliging("One."), obliging()
+
+    def make_wire(**_: Any) -> Any:
+        raise KeyError("no such key")
+
+    second.make_wire = make_wire
+    async with RealtimeSession(first) as session:
+        with pytest.raises(RealtimeError, match="KeyError: 'no such key'") as caught:
+            await session.hand_off(Agent(id="other", model=second))
+        assert isinstance(caught.value.__cause__, KeyError)
+        assert session.context.handoffs() == []
+        await session.send("a")
+        assert texts((await session.wait_for_reply()).messages) == [("assistant", "One.")]
 
 
 async def test_a_model_that_refuses_the_agent_leaves_everything_as_it_was(obliging):

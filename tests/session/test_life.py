@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from realtime import ChatContext, FrameSampling, RealtimeSession, ReconnectPolicy, ToolContext, UsageLimits
+from realtime.core.commands import CreateItem
 from realtime.errors import LinkLost, ModelError, RealtimeError, SessionClosed, UsageLimitExceeded, UserError
 from realtime.events import ConnectionDropped, FrameKept, Reconnected, SessionEnded, TrackEnded
 from realtime.pipelines.worker import encode_pool, tool_pool
@@ -303,6 +304,59 @@ async def test_a_fault_of_the_link_itself_ends_the_session_with_an_error(obligin
         with pytest.raises(RealtimeError, match="KeyError"):
             await drain(events)
     assert "the link to the model failed" in caplog.text
+
+
+async def test_a_fault_in_the_applications_own_model_is_told_as_that_and_not_tried_again(obliging, caplog):
+    """Whose code raised, with its class and method; the error itself is the cause."""
+    model = obliging()
+
+    class AcmeWire(type(model.make_wire())):  # type: ignore[misc]
+        def encode(self, command: Any) -> Any:
+            return super().encode(command) if not isinstance(command, CreateItem) else {}["no such key"]
+
+    model.make_wire = AcmeWire
+    async with RealtimeSession(model) as session:
+        events = aiter(session)
+        await session.send("Hello.")
+        with pytest.raises(
+            RealtimeError, match=r"model's own code failed: .*AcmeWire\.encode raised KeyError"
+        ) as caught:
+            await drain(events)
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert not isinstance(caught.value, LinkLost)
+    assert model.connections == 1
+
+
+async def test_a_model_that_cannot_be_opened_by_a_fault_of_its_own_says_so(obliging, caplog):
+    """From the call that begins the session."""
+
+    class AcmeModel(type(obliging())):  # type: ignore[misc]
+        async def open(self) -> Any:
+            raise AttributeError("nobody set this")
+
+    model = AcmeModel()
+    with pytest.raises(RealtimeError, match=r"own code failed: .*AcmeModel\.open raised AttributeError: nobody set"):
+        async with RealtimeSession(model):
+            pass
+
+
+async def test_a_fault_of_our_own_is_not_laid_on_the_applications_model(obliging, monkeypatch, caplog):
+    """A wire format of ours, under whoever's model."""
+    model = obliging()
+    wire = type(model.make_wire())
+    sound_decode = wire.decode
+
+    def decode(self: Any, data: Any) -> Any:
+        if "surprise" in str(data):
+            raise KeyError("nobody foresaw this")
+        return sound_decode(self, data)
+
+    monkeypatch.setattr(wire, "decode", decode)
+    async with RealtimeSession(model) as session:
+        events = aiter(session)
+        await model.say(['{"type": "surprise"}'])
+        with pytest.raises(RealtimeError, match="the link to the model failed: KeyError"):
+            await drain(events)
 
 
 async def drain(events: Any) -> None:
