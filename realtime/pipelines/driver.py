@@ -56,6 +56,7 @@ class Driver:
         self._now = clock.now
         self._execute: Callable[[LocalCommand], None] = _refuse
         self._wake_link: Callable[[], None] = _nothing
+        self._ask_played: Callable[[], object] = _nothing
         self._ear: Ear | None = None
         self.sound_line: SoundLine | None = None
         """Sends sound at once; the link's, which lets it be None while something else is to be sent, or if the transport cannot."""
@@ -74,10 +75,23 @@ class Driver:
         """For reading. Whoever wants to change it takes a `step`."""
         return self._machine
 
-    def connect(self, *, execute: Callable[[LocalCommand], None], wake_link: Callable[[], None]) -> None:
-        """Say who carries out local commands, and who is woken when something may be waiting for the provider."""
+    def connect(
+        self,
+        *,
+        execute: Callable[[LocalCommand], None],
+        wake_link: Callable[[], None],
+        ask_played: Callable[[], object] | None = None,
+    ) -> None:
+        """Say who works for the machine.
+
+        Args:
+            execute: Carries out local commands.
+            wake_link: Called when something may be waiting for the provider.
+            ask_played: Has `report_played` called for what was heard and has not been reported.
+        """
         self._execute = execute
         self._wake_link = wake_link
+        self._ask_played = ask_played or _nothing
 
     def lend_ear(self, ear: Ear) -> None:
         """Let somebody hear the user's sound too: while they are listening, and where the model reports no speech."""
@@ -115,7 +129,7 @@ class Driver:
         if self._closed:
             raise SessionClosed("the session has ended")
         try:
-            if self._unsaid_ms is not None and not timeless:
+            if not timeless:
                 self.catch_up()
             return action(self._entrance, self._now())
         finally:
@@ -132,7 +146,7 @@ class Driver:
         if self._closed:
             return
         try:
-            if self._unsaid_ms is not None and not timeless:
+            if not timeless:
                 self.catch_up()
             action(self._entrance, self._now())
         except Exception as error:
@@ -141,26 +155,32 @@ class Driver:
         finally:
             self._drain(timeless=timeless)
 
-    def report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> None:  # hot path: 50 a second
+    def report_played(self, reply_id: str, played_ms: int, *, finished: bool) -> int | None:
         """A reply has been heard up to a position.
 
         The machine is told at once of the first of a reply, whose moment counts (`TurnLatency`), and of its end. Of what is
         between it is told before the next step, which may ask for it (behaviour.md P1), and once a second, so that it lets go
         of what it keeps unheard.
+
+        Returns:
+            The position from which on it is to be reported again without being asked for; None: at once.
         """
         if reply_id == self._heard_reply and not finished:
             if played_ms < self._say_from_ms:
                 self._unsaid_ms = played_ms
-                return
+                return self._say_from_ms
             self._unsaid_ms = None
         self.feed(
             lambda machine, now: machine.receive_played(reply_id, played_ms, finished=finished, now=now), where="reply"
         )
         if played_ms > 0:
             self._heard_reply, self._say_from_ms = reply_id, played_ms + _UNSAID_MS
+            return self._say_from_ms
+        return None
 
     def catch_up(self) -> None:
         """Tell the machine what it was not told yet of how far the reply has been heard; before reading it (P1)."""
+        self._ask_played()
         played_ms, self._unsaid_ms = self._unsaid_ms, None
         if played_ms is not None and self._heard_reply is not None and not self._closed:
             self._entrance.receive_played(self._heard_reply, played_ms, now=self._now())
@@ -304,7 +324,7 @@ class Driver:
             self._tap.close()
         for stream in tuple(self._streams):
             stream.finish(error)
-        self._execute, self._wake_link = _refuse, _nothing
+        self._execute, self._wake_link, self._ask_played = _refuse, _nothing, _nothing
         self._observers.clear()
 
 

@@ -39,8 +39,13 @@ logger = logging.getLogger(__name__)
 class PlayedReport(Protocol):
     """How progress is told: the reply, its position in milliseconds, whether it has been played out."""
 
-    def __call__(self, reply_id: str, played_ms: int, *, finished: bool) -> None:
-        """Report."""
+    def __call__(self, reply_id: str, played_ms: int, *, finished: bool) -> int | None:
+        """Report.
+
+        Returns:
+            The position from which on it is to be told again; what is before that, it asks for (`ReplyPlayer.catch_up`). None: of
+            every piece.
+        """
         ...
 
 
@@ -73,6 +78,10 @@ class ReplySink(Protocol):
         """Throw away what is queued of it."""
         ...
 
+    def tell_played(self) -> object:
+        """Tell the player of what was taken and was not told."""
+        ...
+
     def queued_ms(self) -> int:
         """How much waits to be taken."""
         ...
@@ -93,7 +102,7 @@ class _Reply:
     """Where in the reply the track's own count of it begins."""
     on_track: bool = False
     given_ms: int = 0
-    """Where the track is in the reply."""
+    """Where the track is in the reply, as it told last (`ReplyPlayer.catch_up`)."""
     heard_ms: int = 0
     """Where the listener is, as it was told."""
     ended: bool = False
@@ -200,13 +209,14 @@ class ReplyPlayer:
         self.rate_hz = rate_hz
         """The model's output rate."""
         self._report = report
-        self.listener = ReplyListener(self._hear, clock)
+        self.listener = ReplyListener(self._hear, self.catch_up, clock)
         """For who measures at the loudspeaker what was heard."""
         self._track: ReplySink | None = None
         self._readers: list[weakref.ref[AudioStream]] = []
         self._replies: OrderedDict[str, _Reply] = OrderedDict()
         self._timer: Timer | None = None
-        self._played_frames = 0
+        self._progress = 0
+        """Rises when the track is found to have given something away."""
         self._track_lost = False
         self._closed = False
 
@@ -214,9 +224,10 @@ class ReplyPlayer:
 
     def use_track(self, track: ReplySink) -> None:
         """Play to this track from now on; what another one had not played counts as heard, as far as it was received."""
-        self._track = track
         for reply in self._replies.values():
             reply.on_track = False
+        self.catch_up()
+        self._track = track
         self.check_listeners()
 
     @property
@@ -253,16 +264,17 @@ class ReplyPlayer:
     def _watch(self) -> None:
         """While a reply is being heard, look now and then whether anybody still listens."""
         if self._timer is None:
-            frames = self._played_frames
-            self._timer = self._clock.call_at(self._clock.now() + _STALL_SECONDS, lambda: self._look(frames))
+            progress = self._progress
+            self._timer = self._clock.call_at(self._clock.now() + _STALL_SECONDS, lambda: self._look(progress))
 
-    def _look(self, frames_before: int) -> None:
+    def _look(self, progress_before: int) -> None:
         self._timer = None
         if self._closed or all(reply.stopped for reply in self._replies.values()):
             return
+        self.catch_up()
         self.listener.look()
         track = self._live_track()
-        stalled = self._played_frames == frames_before and not self.listener.is_away
+        stalled = self._progress == progress_before and not self.listener.is_away
         if track is not None and stalled and track.queued_ms() > _FRAMES_MS:
             logger.info("nobody has taken the reply track's frames for %g s", _STALL_SECONDS)
             self._track_lost = True
@@ -346,6 +358,7 @@ class ReplyPlayer:
             self._say_received(reply)
 
     def _stop(self, reply: _Reply) -> None:
+        self.catch_up()
         reply.stopped = True
         self.listener.forget(reply.reply_id)
         if reply.on_track:  # if it goes on, then from what was heard
@@ -357,20 +370,33 @@ class ReplyPlayer:
 
     # -- progress -------------------------------------------------------------------------------------------------------
 
-    def on_track_played(self, reply_id: str, played_ms: int, finished: bool) -> None:  # hot path: 50 a second
-        """The track gave a frame of a reply away."""
-        self._played_frames += 1
+    def catch_up(self) -> None:
+        """Have all told that the track has given away (`on_track_played`); before it matters how far a reply was heard."""
+        if self._track is not None:
+            self._track.tell_played()
+
+    def on_track_played(self, reply_id: str, played_ms: int, finished: bool) -> int | None:
+        """The track gave a reply away up to a position.
+
+        Returns:
+            The position from which on it is to say so again without being asked; None: at the next piece.
+        """
+        self._progress += 1
         reply = self._replies.get(reply_id)
         if reply is None or reply.stopped or self._closed:
-            return
+            return None
         reply.given_ms = given_ms = reply.track_offset_ms + played_ms
         is_out = finished and reply.ended
-        if self.listener.take(reply_id, given_ms, finished=is_out):
-            reply.heard_ms = given_ms
-            if is_out:
-                self._tell(reply, given_ms, finished=True)
-            else:
-                self._report(reply_id, given_ms, finished=False)
+        if not self.listener.take(reply_id, given_ms, finished=is_out):
+            return None
+        reply.heard_ms = given_ms
+        if is_out:
+            self._tell(reply, given_ms, finished=True)
+            return None
+        next_ms = self._report(reply_id, given_ms, finished=False)
+        if next_ms is None or self.listener.wants_pieces or not reply.on_track:
+            return None
+        return next_ms - reply.track_offset_ms
 
     def _hear(self, reply_id: str, played_ms: int, finished: bool) -> None:
         """What the track gave away a while ago has been heard."""

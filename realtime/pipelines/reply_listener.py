@@ -39,14 +39,18 @@ class ReplyListener:
     gave away, as without a listener. ``away`` while the listener cannot hear: nothing counts then, and the reply waits.
     """
 
-    def __init__(self, tell: Callable[[str, int, bool], None], clock: Clock) -> None:
+    def __init__(self, tell: Callable[[str, int, bool], None], catch_up: Callable[[], object], clock: Clock) -> None:
         """Nobody measures yet.
 
         Args:
             tell: Called with a reply's id, its position in ms and whether it has been heard out, for what had to wait.
+            catch_up: Has `take` called for what the track gave away and did not tell.
             clock: For noticing that reports have stopped.
         """
         self._tell = tell
+        self._catch_up = catch_up
+        self.wants_pieces = False
+        """Somebody measures, or is about to: from then on `take` is to be called for every piece."""
         self._clock = clock
         self._mark = 0
         self._waiting: deque[_Piece] = deque()
@@ -57,7 +61,9 @@ class ReplyListener:
 
     @property
     def mark(self) -> int:
-        """All that the track has given away so far; rises with every piece of a reply."""
+        """All that the track has given away so far; from the first reading on it rises with every piece of a reply."""
+        if not self.wants_pieces:
+            self._want_pieces()
         return self._mark
 
     def heard(self, mark: int) -> None:
@@ -67,12 +73,14 @@ class ReplyListener:
             ArgumentError: It is no mark.
         """
         check_count("mark", mark)
+        self._want_pieces()
         self._heard_at = self._clock.now()
         self._give(lambda piece: piece.mark <= mark)
 
     def away(self, seconds: float) -> None:
         """The listener cannot hear, for so long at most: nothing counts as heard meanwhile."""
         check_number("seconds", seconds, above=True)
+        self._want_pieces()
         self._away_until = self._clock.now() + seconds
 
     def back(self) -> None:
@@ -91,10 +99,15 @@ class ReplyListener:
         """Whether reports decide what was heard."""
         return self.is_away or (self._heard_at is not None and self._clock.now() - self._heard_at <= _SILENT_SECONDS)
 
+    def _want_pieces(self) -> None:
+        if not self.wants_pieces:
+            self.wants_pieces = True
+            self._catch_up()
+
     # -- what the player does -------------------------------------------------------------------------------------------
 
-    def take(self, reply_id: str, played_ms: int, *, finished: bool) -> bool:  # hot path: 50 a second
-        """The track gave a piece of a reply away.
+    def take(self, reply_id: str, played_ms: int, *, finished: bool) -> bool:
+        """The track gave a piece of a reply away, or several while nobody measures.
 
         Returns:
             Whether that counts as heard, as nobody measures; else it is told later.

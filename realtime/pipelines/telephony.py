@@ -175,7 +175,7 @@ class TelephonyStream:
         rate_hz: int,
         *,
         clock: Clock,
-        on_played: Callable[[str, int, bool], None],
+        on_played: Callable[[str, int, bool], object],
         on_digit: Callable[[str], None],
         on_end: Callable[[], None],
     ) -> CallReply:

@@ -81,7 +81,7 @@ class CallReply:
         *,
         stream_id: str,
         send: Callable[[str], Awaitable[object]],
-        on_played: Callable[[str, int, bool], None],
+        on_played: Callable[[str, int, bool], object],
         mark_names: Iterator[int],
         clock: Clock | None = None,
         plays_until: float = 0.0,
@@ -208,6 +208,9 @@ class CallReply:
         self._queued_bytes = sum(len(piece.payload) for piece in waiting)
         self._wake.set()
         return reply.played_ms
+
+    def tell_played(self) -> None:
+        """Nothing has been kept back: what a mark says is told when it comes."""
 
     def queued_ms(self) -> int:
         """How much waits to be heard, here and at the far end."""

@@ -48,7 +48,7 @@ class ReplyTrack(MediaStreamTrack):
     def __init__(
         self,
         rate_hz: int,
-        on_played: Callable[[str, int, bool], None] | None = None,
+        on_played: Callable[[str, int, bool], int | None] | None = None,
         clock: PlayoutClock | None = None,
         *,
         max_queued_seconds: float = 900.0,
@@ -58,7 +58,8 @@ class ReplyTrack(MediaStreamTrack):
         Args:
             rate_hz: Samples a second of the PCM16 mono that will be pushed (`ModelCapabilities.output_rate_hz`).
             on_played: Called as ``on_played(reply_id, played_ms, finished)`` within each `recv()` that took audio of a
-                reply, and once with ``finished=True`` when an ended reply has been played out.
+                reply, and once with ``finished=True`` when an ended reply has been played out. If it returns a position in
+                milliseconds, it is not called again before that one or the reply's end, unless by `tell_played`.
             clock: What the frames keep time by; None: the running loop's clock.
             max_queued_seconds: The longest that may wait to be heard, all replies together.
 
@@ -150,6 +151,10 @@ class ReplyTrack(MediaStreamTrack):
     def played_samples(self, reply_id: str) -> int:
         """`played_ms`, in samples at `rate_hz`."""
         return self._queue.played_samples(reply_id)
+
+    def tell_played(self) -> None:
+        """Call `on_played` for what was taken since it was called last, if anything was."""
+        self._queue.tell()
 
     def queued_ms(self) -> int:
         """How much waits to be heard, all replies together."""

@@ -47,7 +47,18 @@ class Piece:
 class _Reply:
     """One reply's audio that has not been taken yet, and its counts."""
 
-    __slots__ = ("chunks", "ended", "heard", "offset", "pieces", "reply_id", "taken", "waiting")
+    __slots__ = (
+        "chunks",
+        "ended",
+        "heard",
+        "offset",
+        "pieces",
+        "reply_id",
+        "report_at",
+        "reported",
+        "taken",
+        "waiting",
+    )
 
     def __init__(self, reply_id: str) -> None:
         self.reply_id = reply_id
@@ -62,6 +73,10 @@ class _Reply:
         """Pieces taken since then."""
         self.heard = 0
         """Samples heard before the last resumption."""
+        self.reported = 0
+        """Of `taken`, what was reported."""
+        self.report_at = 0
+        """From which `taken` on a piece is reported without being asked for."""
         self.ended = False
 
     def push(self, pcm: bytes) -> None:
@@ -108,7 +123,7 @@ class ReplyQueue:
     def __init__(
         self,
         rate_hz: int,
-        on_played: Callable[[str, int, bool], None] | None,
+        on_played: Callable[[str, int, bool], int | None] | None,
         max_queued_seconds: float,
         *,
         look_ahead: int = 0,
@@ -165,6 +180,7 @@ class ReplyQueue:
         Returns:
             How much of it, or of the first, had been played in milliseconds; and whose audio was thrown away.
         """
+        self.tell()
         ids = list(self._replies) if reply_id is None else [reply_id]
         played = samples_to_ms(self.played_samples(ids[0]), self.rate_hz) if ids else 0
         self.stops += 1
@@ -188,6 +204,7 @@ class ReplyQueue:
 
     def close(self) -> None:
         """Let go of what waits, and take nothing more."""
+        self.tell()
         self._closed = True
         for reply in list(self._replies.values()):
             self._retire(reply)
@@ -207,8 +224,13 @@ class ReplyQueue:
         reply = next(iter(self._replies.values()))
         return reply.ended or reply.waiting >= self._step(reply) + self._ahead
 
+    def tell(self) -> None:
+        """Report what was taken and has not been; what comes next is reported, or waits, as that report is answered."""
+        for reply in tuple(self._replies.values()):
+            self._tell_of(reply)
+
     def take(self) -> Piece | None:
-        """The next 20 ms, reported as played; None: there is nothing to hear now."""
+        """The next 20 ms, which have been played with that; None: there is nothing to hear now."""
         # hot path: every 20 ms
         reply, step = self._playing, self._even_step
         if reply is None or not step or not reply.chunks:
@@ -223,7 +245,8 @@ class ReplyQueue:
         reply.waiting -= step
         self.waiting -= step
         piece = Piece(reply.reply_id, reply, start, chunk[at:end], chunk[end:shown], is_last=False)
-        self._report(reply.reply_id, reply.heard + taken, finished=False)
+        if taken >= reply.report_at:
+            self._report(reply, finished=False)
         return piece
 
     def _take_any(self) -> Piece | None:
@@ -234,16 +257,18 @@ class ReplyQueue:
             if not reply.ended and reply.waiting < step + self._ahead:
                 return None
             pcm = reply.peek(step)
+            finished = reply.ended and reply.waiting * 2 == len(pcm)
+            if finished:  # what came before the last piece is told by itself
+                self._tell_of(reply)
             start = reply.taken
             self.waiting -= len(pcm) // 2
             reply.drop(len(pcm) // 2)
             reply.pieces += 1
-            finished = reply.ended and not reply.waiting
             piece = Piece(reply.reply_id, reply, start, pcm, reply.peek(self._ahead), is_last=finished)
-            played = reply.heard + reply.taken
             if finished:
                 self._retire(reply)
-            self._report(reply.reply_id, played, finished=finished)
+            if finished or reply.taken >= reply.report_at:
+                self._report(reply, finished=finished)
             if pcm:
                 return piece
         return None
@@ -271,20 +296,33 @@ class ReplyQueue:
         self._playing = None
         _remember(self._heard, reply.reply_id, reply.heard + reply.taken)
 
-    def _report(self, reply_id: str, played: int, *, finished: bool) -> None:
+    def _tell_of(self, reply: _Reply) -> None:
+        reply.report_at = 0
+        if reply.taken != reply.reported:
+            self._report(reply, finished=False)
+
+    def _report(self, reply: _Reply, *, finished: bool) -> None:
+        reply.reported = reply.taken
         if self._on_played is None:
             return
+        next_ms = None
         try:
-            self._on_played(reply_id, samples_to_ms(played, self.rate_hz), finished)
+            next_ms = self._on_played(reply.reply_id, samples_to_ms(reply.heard + reply.taken, self.rate_hz), finished)
         except Exception:
             # Whatever it is, the sender that called recv() would end the track for it.
             logger.exception("reporting what was played of a reply failed")
+        reply.report_at = 0 if next_ms is None else _samples_from(next_ms, self.rate_hz) - reply.heard
 
 
 def _check_seconds(argument: str, seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < float("inf"):
         raise ArgumentError(argument, seconds, "a number above 0")
     return float(seconds)
+
+
+def _samples_from(ms: int, rate_hz: int) -> int:
+    """The fewest samples that `samples_to_ms` gives so many milliseconds for, or more."""
+    return -((rate_hz // 2 - ms * rate_hz) // 1000)
 
 
 def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value) -> None:

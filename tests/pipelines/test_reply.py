@@ -135,6 +135,8 @@ class Sink:
 
     def stop_reply(self, reply_id: str) -> None: ...
 
+    def tell_played(self) -> None: ...
+
     def queued_ms(self) -> int:
         return 0
 

@@ -25,7 +25,7 @@ def told() -> Told:
 
 @pytest.fixture
 def listener(told: Told, clock: ManualClock) -> ReplyListener:
-    return ReplyListener(lambda reply_id, ms, finished: told.append((reply_id, ms, finished)), clock)
+    return ReplyListener(lambda reply_id, ms, finished: told.append((reply_id, ms, finished)), lambda: None, clock)
 
 
 def give(listener: ReplyListener, *positions: int, reply_id: str = "r") -> None:
@@ -137,6 +137,8 @@ class Track:
     def end(self, reply_id: str) -> None: ...
 
     def stop_reply(self, reply_id: str) -> None: ...
+
+    def tell_played(self) -> None: ...
 
     def queued_ms(self) -> int:
         return 1_000

@@ -109,3 +109,40 @@ def test_small_chunks_are_put_together_and_large_ones_left_alone():
     chunks = next(iter(queue._replies.values())).chunks
     assert [len(chunk) for chunk in chunks] == [9_600, 200_000]
     assert chunks[1] is long
+
+
+@pytest.mark.parametrize("rate", [8_000, 11_025, 24_000])
+def test_what_is_not_wanted_yet_is_reported_when_its_time_has_come_or_when_it_is_asked_for(rate):
+    reports: list[tuple[str, int, bool]] = []
+
+    def on_played(*report: object) -> int:
+        reports.append(report)  # type: ignore[arg-type]
+        return 200
+
+    queue = ReplyQueue(rate, on_played, 900.0)
+    queue.push("one", bytes(rate * 2))
+    for _ in range(9):
+        queue.take()
+    assert reports == [("one", 20, False)]
+    queue.tell()
+    queue.tell()
+    assert reports[1:] == [("one", 180, False)]
+    queue.take()
+    assert reports[2:] == [("one", 200, False)]
+
+
+@pytest.mark.parametrize("end", [lambda queue: queue.stop_reply("one"), lambda queue: queue.close()])
+def test_what_was_taken_is_reported_before_the_rest_is_thrown_away(end):
+    reports: list[tuple[str, int, bool]] = []
+
+    def on_played(*report: object) -> int:
+        reports.append(report)  # type: ignore[arg-type]
+        return 10_000
+
+    queue = ReplyQueue(24_000, on_played, 900.0)
+    queue.push("one", SOUND)
+    for _ in range(3):
+        queue.take()
+    end(queue)
+    queue.tell()
+    assert reports == [("one", 20, False), ("one", 60, False)]
