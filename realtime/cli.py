@@ -15,9 +15,10 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from realtime.command_line import CommandParser
     from realtime.demo.call import CallResult
 
 __all__ = ["main"]
@@ -25,14 +26,6 @@ __all__ = ["main"]
 _DISTRIBUTION = "realtime-session"
 _NAMESAKE = "realtime"
 _OK, _FAILED, _CANNOT, _INTERRUPTED = 0, 1, 2, 130
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2."""
-        self.exit(_CANNOT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         call: Callable[[], int] = lambda: run(given[1:])  # noqa: E731  (typed, where a def would stand in a branch)
     else:
         options = _parser().parse_args(given)
-        call = lambda: _demo(options)  # noqa: E731
+        call = lambda: _demo(options.parser, options)  # noqa: E731
     try:
         return call()
     except KeyboardInterrupt:
@@ -85,38 +78,29 @@ def _namesake_warning() -> str:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-def _count_or_any(text: str) -> int | None:
-    return None if text == "any" else int(text)
-
-
-def _number_or_any(text: str) -> float | None:
-    return None if text == "any" else float(text)
-
-
-_count_or_any.__name__ = _number_or_any.__name__ = "number (or 'any')"
-
-
 def _path(text: str) -> Path:
     if not text:  # an empty variable of a shell; Path makes the present folder of it
         raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
     return Path(text)
 
 
-def _parser() -> _Parser:
-    parser = _Parser(
+def _parser() -> CommandParser:
+    from realtime.command_line import CommandParser
+
+    parser = CommandParser(
         prog="realtime",
         description="Voice and vision sessions: a demo call, a local websocket LLM, an inspector of contexts.",
     )
     parser.add_argument("--version", action="version", version=f"{_DISTRIBUTION} {_version()}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
-    _add_demo_options(
-        commands.add_parser(
-            "demo",
-            help="play a microphone and a camera into a session and watch it live",
-            description="Starts a local websocket LLM, plays media files through a real WebRTC call into a session, shows"
-            " it live and writes context.json, reply.wav, call.wav and frames.png.",
-        )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=CommandParser)
+    demo = commands.add_parser(
+        "demo",
+        help="play a microphone and a camera into a session and watch it live",
+        description="Starts a local websocket LLM, plays media files through a real WebRTC call into a session, shows"
+        " it live and writes context.json, reply.wav, call.wav and frames.png.",
     )
+    _add_demo_options(demo)
+    demo.set_defaults(parser=demo)
     commands.add_parser("serve", help="serve the page and the bot: talk to it in a browser (extra web)")
     commands.add_parser("llm", help="serve the local websocket LLM (OpenAI's Realtime protocol, offline)")
     commands.add_parser("inspect", help="show a written context: words, pictures, tool rounds, tokens")
@@ -124,6 +108,7 @@ def _parser() -> _Parser:
 
 
 def _add_demo_options(parser: argparse.ArgumentParser) -> None:
+    from realtime.command_line import count_or_any, number_or_any
     from realtime.demo.options import DEFAULT_INSTRUCTIONS
 
     add = parser.add_argument
@@ -157,20 +142,18 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
         help="silence between two spoken files (default: until the reply was heard)")  # fmt: skip
     add(
         "--max-tokens",
-        type=_count_or_any,
+        type=count_or_any,
         default=8000,
         metavar="N",
         help="bound of the context window, or any (default: 8000)",
     )
-    add(
-        "--retain-images-max", type=_count_or_any, default=100, metavar="N", help="pictures kept, or any (default: 100)"
-    )
+    add("--retain-images-max", type=count_or_any, default=100, metavar="N", help="pictures kept, or any (default: 100)")
     add("--retain-images-every-n", type=int, default=1, metavar="N", help="keep one picture of every N (default: 1)")
     add("--audio-retention", default="transcript_only", choices=("transcript_only", "input_audio", "output_audio", "all"),
         help="whose sound the history keeps (default: transcript_only)")  # fmt: skip
     add(
         "--retain-audio-max-seconds",
-        type=_number_or_any,
+        type=number_or_any,
         default=1800,
         metavar="S",
         help="seconds of sound kept, or any",
@@ -192,16 +175,17 @@ def _version() -> str:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def _demo(given: argparse.Namespace) -> int:
+def _demo(parser: CommandParser, given: argparse.Namespace) -> int:
     from realtime.demo.call import run_call
     from realtime.demo.options import DemoOptions
     from realtime.demo.screen import context_lines, make_screen
 
-    fields = {name: value for name, value in vars(given).items() if name != "command"}
+    fields = {name: value for name, value in vars(given).items() if name not in {"command", "parser"}}
     fields["media"], fields["text"] = tuple(given.media), tuple(given.text)
-    options = DemoOptions(**fields)
-    screen = make_screen(plain=options.plain)
-    result = asyncio.run(_interruptible(lambda hang_up: run_call(options, screen, hang_up)))
+    with parser.naming_options(given):
+        options = DemoOptions(**fields)
+        screen = make_screen(plain=options.plain)
+        result = asyncio.run(_interruptible(lambda hang_up: run_call(options, screen, hang_up)))
     print("\nthe context at the end:")
     print("\n".join(context_lines(result.messages)))
     print("\nwritten: " + ", ".join(str(path) for path in result.files))

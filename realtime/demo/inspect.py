@@ -7,14 +7,14 @@ What a window would trim is told message by message. Never changes the file, loa
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from realtime.chat.context import ChatContext
 from realtime.chat.window import ContextWindow
+from realtime.command_line import CommandParser
 from realtime.demo.inspect_facts import Inspection
 from realtime.errors import ArgumentError, MissingExtraError, UserError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect_file", "main", "show"]
 
-_OK, _CANNOT = 0, 2
+_OK = 0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,9 +35,13 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         UserError: What was asked cannot be done, in one line.
     """
-    given = _parser().parse_args(arguments)
-    window = ContextWindow(given.max_tokens, given.max_context_items, given.keep_recent_turns, counter=given.counter)
-    show(given.path, html=given.html, window=window)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    with parser.naming_options(given):
+        window = ContextWindow(
+            given.max_tokens, given.max_context_items, given.keep_recent_turns, counter=given.counter
+        )
+        show(given.path, html=given.html, window=window)
     return _OK
 
 
@@ -120,16 +124,8 @@ def _read(path: Path) -> ChatContext:
     raise UserError(f"{path} is no context: it has neither 'items' nor is it a list of messages")
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2."""
-        self.exit(_CANNOT, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="realtime inspect",
         description="Shows a written context: words, pictures, tool rounds and tokens, and what a window would trim.",
     )

@@ -17,8 +17,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from realtime.command_line import CommandParser
 from realtime.errors import RealtimeError
 from realtime.local.settings import LlmSettings
 
@@ -36,14 +37,6 @@ _KEY_NAMES = {
     "synthesizer_key": "REALTIME_SYNTHESIZER_KEY",
 }
 """Environment variables for keys: other users of a machine see its command lines."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2."""
-        self.exit(_CANNOT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,12 +91,20 @@ def _add(add: Callable[..., object], option: str, kind: type, text: str) -> None
     add(option, type=kind, default=default, metavar=_METAVARS.get(kind, "N"), help=shown)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run a server until it is told to end. Returns the exit code."""
+def run(parser: CommandParser, options: argparse.Namespace) -> int:
+    """Run a server until it is told to end. Returns the exit code.
+
+    Args:
+        parser: What read the options.
+        options: What it read.
+    """
     try:
-        settings = _settings(options)
-        logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-        asyncio.run(_serve(settings, exit_with_stdin=options.exit_with_stdin))
+        with parser.naming_options(options, origins="origin"):
+            settings = _settings(options)
+            logging.basicConfig(
+                level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+            )
+            asyncio.run(_serve(settings, exit_with_stdin=options.exit_with_stdin))
     except KeyboardInterrupt:
         return _OK
     except (RealtimeError, OSError) as error:
@@ -118,12 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The options; None: as the process was started.
     """
-    parser = _Parser(
+    parser = CommandParser(
         prog="realtime llm",
         description="A websocket LLM that runs offline and speaks OpenAI's Realtime protocol: speech in and out, pictures, tools.",
     )
     add_arguments(parser)
-    return run(parser.parse_args(arguments))
+    return run(parser, parser.parse_args(arguments))
 
 
 def _settings(options: argparse.Namespace) -> LlmSettings:

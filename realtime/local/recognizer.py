@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from realtime.errors import UserError
+from realtime.errors import ArgumentError
 from realtime.local.engines import load_engine
 from realtime.local.mel import FRAMES_PER_SECOND, RATE_HZ, MelFeatures
 from realtime.local.parts import Samples, Transcript
@@ -72,7 +72,7 @@ class WhisperRecognizer:
 
         Raises:
             MissingExtraError: A package of the extra `local` is missing.
-            UserError: It is no Whisper model of CTranslate2's.
+            ArgumentError: It is no Whisper model of CTranslate2's.
         """
         ctranslate2 = load_engine("ctranslate2", what="speech recognition", package="ctranslate2")
         self._storage: Any = ctranslate2.StorageView
@@ -86,7 +86,7 @@ class WhisperRecognizer:
                 files=None if weights.files is None else dict(weights.files),
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"model_dir must be a CTranslate2 Whisper model: {weights.name}: {error}") from None
+            raise ArgumentError("model_dir", weights.name, f"a CTranslate2 Whisper model ({error})") from None
         self._model = cast("_Whisper", model)
         self._vocabulary = Vocabulary.parse(weights.vocabulary)
         self._features = MelFeatures(self._model.n_mels)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from realtime.errors import MissingExtraError, UserError
+from realtime.errors import ArgumentError, MissingExtraError, UserError
 
 __all__ = ["WhisperWeights", "check_sha256", "package_dir", "whisper_base", "whisper_of_ones_own", "whisper_tiny"]
 
@@ -112,12 +112,16 @@ def whisper_of_ones_own(model_dir: Path) -> WhisperWeights:
         model_dir: A CTranslate2 model directory, with `model.bin`, `config.json` and a vocabulary.
 
     Raises:
-        UserError: It lacks a file.
+        ArgumentError: It lacks a file.
     """
     for name in _NEEDED:
         if not (model_dir / name).is_file():
-            raise UserError(f"model_dir must be a CTranslate2 Whisper model: {model_dir} holds no {name}")
+            raise _no_whisper(model_dir, name)
     for name in _VOCABULARIES:
         if (model_dir / name).is_file():
             return WhisperWeights(name=str(model_dir), vocabulary=(model_dir / name).read_bytes())
-    raise UserError(f"model_dir must be a CTranslate2 Whisper model: {model_dir} holds no {' or '.join(_VOCABULARIES)}")
+    raise _no_whisper(model_dir, " or ".join(_VOCABULARIES))
+
+
+def _no_whisper(model_dir: Path, lacking: str) -> ArgumentError:
+    return ArgumentError("model_dir", str(model_dir), f"a CTranslate2 Whisper model, which holds {lacking}")

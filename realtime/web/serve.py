@@ -17,9 +17,10 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from realtime.chat.window import ContextWindow
+from realtime.command_line import CommandParser, count_or_any, number_or_any
 from realtime.core.settings import FrameSampling, TurnDetection, check_number
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, UserError
 from realtime.models.base import RealtimeModel
@@ -89,15 +90,16 @@ class ServeOptions:
         ContextWindow(max_tokens=self.max_tokens)  # or it would be refused as each call begins
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Leave with exit code 2 and one line."""
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
-
-
 def parse_options(arguments: Sequence[str]) -> ServeOptions:
     """Read a command line."""
-    parser = _Parser(
+    parser = _parser()
+    given = parser.parse_args(list(arguments))
+    with _naming_options(parser, given):
+        return _options(given)
+
+
+def _parser() -> CommandParser:
+    parser = CommandParser(
         prog="realtime serve",
         description="Serves a page that you talk to, show things to, and see the model's context in; the bot is on the"
         " same port. Offline with the local model. Ctrl-C or SIGTERM lets calls end first; twice ends at once.",
@@ -113,40 +115,36 @@ def parse_options(arguments: Sequence[str]) -> ServeOptions:
         help="a page of this origin may call too; may be given several times")  # fmt: skip
     add("--instructions", default=defaults.instructions, metavar="TEXT", help="what the model is told about its part")
     add("--max-sessions", type=int, default=defaults.max_sessions, metavar="N", help="calls at one time (default: 8)")
-    add("--max-tokens", type=_count_or_any, default=defaults.max_tokens, metavar="N",
+    add("--max-tokens", type=count_or_any, default=defaults.max_tokens, metavar="N",
         help="bound of the context window, or any (default: 8000)")  # fmt: skip
     add("--push-to-talk", action="store_true", help="the user says when a turn is over")
     add("--record", type=_path, metavar="DIR", help="write a recording of each call into this folder")
     add("--stun", action="append", default=[], metavar="URL",
         help="a STUN server (default: REALTIME_STUN_URLS and REALTIME_TURN_URLS, else none)")  # fmt: skip
-    add("--idle-seconds", type=_seconds_or_any, default=defaults.idle_seconds, metavar="S",
+    add("--idle-seconds", type=number_or_any, default=defaults.idle_seconds, metavar="S",
         help="end a call in which nobody says anything, or any (default: 900)")  # fmt: skip
-    add("--total-seconds", type=_seconds_or_any, default=defaults.total_seconds, metavar="S",
+    add("--total-seconds", type=number_or_any, default=defaults.total_seconds, metavar="S",
         help="end a call that lasts so long, or any (default: 7200)")  # fmt: skip
     add("--drain-seconds", type=float, default=defaults.drain_seconds, metavar="S",
         help="how long calls may go on after SIGTERM (default: 30)")  # fmt: skip
     add("--ssl-certfile", type=_path, metavar="FILE", help="for https")
     add("--ssl-keyfile", type=_path, metavar="FILE", help="for https")
-    given = vars(parser.parse_args(list(arguments)))
-    given["origins"], given["stun"] = tuple(given["origins"]), tuple(given["stun"])
-    return ServeOptions(**given)
+    return parser
+
+
+def _options(given: argparse.Namespace) -> ServeOptions:
+    values: dict[str, Any] = vars(given) | {"origins": tuple(given.origins), "stun": tuple(given.stun)}
+    return ServeOptions(**values)
+
+
+def _naming_options(parser: CommandParser, given: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
+    return parser.naming_options(given, urls="stun")
 
 
 def _path(text: str) -> Path:
     if not text:  # an empty variable of a shell; Path makes the present folder of it
         raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
     return Path(text)
-
-
-def _count_or_any(text: str) -> int | None:
-    return None if text == "any" else int(text)
-
-
-def _seconds_or_any(text: str) -> float | None:
-    return None if text == "any" else float(text)
-
-
-_count_or_any.__name__ = _seconds_or_any.__name__ = "number (or 'any')"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -156,8 +154,10 @@ def main(arguments: Sequence[str]) -> int:
         UserError: What was asked cannot be.
         OSError: The port is taken.
     """
-    options = parse_options(arguments)
-    return asyncio.run(serve(options))
+    parser = _parser()
+    given = parser.parse_args(list(arguments))
+    with _naming_options(parser, given):
+        return asyncio.run(serve(_options(given)))
 
 
 async def serve(options: ServeOptions) -> int:

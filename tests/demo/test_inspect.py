@@ -237,7 +237,7 @@ def test_a_file_that_is_not_there_and_a_page_that_cannot_be_written(tmp_path, wr
 
 @pytest.mark.parametrize("options", [["--max-tokens", "-1"], ["--keep-recent-turns", "-1"]])
 def test_limits_that_cannot_be_are_refused_by_name(written, options):
-    with pytest.raises(ArgumentError, match=options[0].strip("-").replace("-", "_")):
+    with pytest.raises(ArgumentError, match=f"^{options[0]} must be"):
         main([str(written), *options])
 
 
