@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NoReturn, cast
 
 from realtime.errors import ArgumentError
@@ -26,7 +26,7 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(_CANNOT, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     @contextlib.contextmanager
-    def naming_options(self, given: argparse.Namespace, **settings: str) -> Iterator[None]:
+    def naming_options(self, given: argparse.Namespace, **settings: str) -> Generator[None]:
         """Within it, an `ArgumentError` about the value of an option names the option, not the setting that it became.
 
         Args:
@@ -58,8 +58,10 @@ count_or_any.__name__ = number_or_any.__name__ = "number (or 'any')"
 
 def _came_from(value: object, typed: object) -> bool:
     """Whether a value that was refused is an option's, or one of those of an option that is given several times."""
-    several = cast("list[object]", typed) if isinstance(typed, list) else []
-    return any(str(value) == str(each) for each in (typed, *several))
+    values = [typed]
+    if isinstance(typed, list):
+        values += cast("list[object]", typed)
+    return any(str(value) == str(each) for each in values)
 
 
 def _renamed(error: ArgumentError, action: argparse.Action) -> ArgumentError:
