@@ -134,6 +134,17 @@ class PictureDecoder:
             raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
         return pictures
 
+    def drain(self) -> list[av.VideoFrame]:
+        """The pictures that it holds back, where a stream's order is not the one they are shown in (H.264's B-frames); nothing follows.
+
+        Raises:
+            DecodeError: One of them is damaged.
+        """
+        try:
+            return list(self._context.decode(None))
+        except FFmpegError as error:
+            raise DecodeError(f"a {self.codec} frame cannot be decoded: {error}") from error
+
     def decode_some(self, frames: Sequence[ChainedFrame]) -> tuple[list[av.VideoFrame], int]:
         """The pictures of frames that follow the last ones, up to `MOST_PIXELS` and the one that goes beyond, and how many frames are left.
 
@@ -163,7 +174,9 @@ def decode_alone(codec: str, frames: Sequence[ChainedFrame], *, only_newest: boo
         DecodeError: One of them is damaged.
     """
     is_plain = codec == "vp8" and len(frames) == 1 and is_faintly_filtered(frames[0].frame.payloads)
-    return PictureDecoder(codec, filters_keys=not is_plain).decode(frames, only_newest=only_newest)
+    decoder = PictureDecoder(codec, filters_keys=not is_plain)
+    pictures = decoder.decode(frames, only_newest=only_newest) + decoder.drain()
+    return pictures[-1:] if only_newest else pictures
 
 
 def _h264_frame_of(payloads: Sequence[bytes]) -> bytes:
@@ -173,7 +186,7 @@ def _h264_frame_of(payloads: Sequence[bytes]) -> bytes:
 class ChainDecoding:
     """A chain of frames on its way to its newest picture, on worker threads, piece by piece, so that others are served between."""
 
-    __slots__ = ("_codec", "_decoder", "_left", "_newest")
+    __slots__ = ("_codec", "_decoder", "_goes_on", "_left", "_newest")
 
     def __init__(self, codec: str, frames: Sequence[ChainedFrame], decoder: PictureDecoder | None = None) -> None:
         """Prepare.
@@ -186,6 +199,7 @@ class ChainDecoding:
         self._codec = codec
         self._left = frames
         self._decoder = decoder
+        self._goes_on = decoder is not None
         self._newest: list[av.VideoFrame] = []
 
     @property
@@ -212,7 +226,8 @@ class ChainDecoding:
         """
         if self._decoder is None:
             return decode_alone(self._codec, self._left, only_newest=True)
-        return self._decoder.decode(self._left, only_newest=True) or self._newest
+        newest = self._decoder.decode(self._left, only_newest=True) or self._newest
+        return newest if self._goes_on else self._decoder.drain()[-1:] or newest
 
 
 class UndecodedFrame:

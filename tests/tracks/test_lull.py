@@ -39,6 +39,9 @@ class Decoder:
         pictures = [Picture(chained.pts) for chained in frames]
         return pictures[-1:] if only_newest else pictures
 
+    def drain(self) -> list[Picture]:
+        return []
+
     def decode_some(self, frames: Any) -> tuple[list[Picture], int]:
         return self.decode(frames[:3]), max(len(frames) - 3, 0)
 

@@ -194,11 +194,22 @@ def test_a_sender_of_frames_out_of_order_holds_no_other_back():
     """A decoder that met such a stream would give every later picture a frame late."""
     frames = _by_x264({"preset": "medium", "bf": "3"}, frames=12)
     assert FrameChain("h264", frames).is_self_contained
-    assert len(decode_alone("h264", frames)) < len(frames)
+    assert len(PictureDecoder("h264").decode(frames)) < len(frames)
+    decode_alone("h264", frames)
     good = chain("h264", 9, frames=2)
     pictures = decode_alone("h264", good.frames)
     assert len(pictures) == 2
     assert planes(pictures[-1]) == alone(good)
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_what_is_decoded_alone_is_there_at_once_though_its_sender_sends_out_of_order(count):
+    """Nothing follows that could bring it; a decoder that goes on holds it back until two more came."""
+    frames = _by_x264({"preset": "medium", "bf": "3"}, frames=12)[:count]
+    assert len(decode_alone("h264", frames)) == count
+    [newest] = decode_alone("h264", frames, only_newest=True)
+    assert planes(newest) == planes(decode_alone("h264", frames)[-1])
+    assert planes(UndecodedFrame(FrameChain("h264", frames), (128, 96)).decode()) == planes(newest)
 
 
 @pytest.mark.parametrize("codec", CODECS)
