@@ -265,7 +265,7 @@ class SessionMachine(MachineLinkFeeds):
             self._showing.release_held(now - ago_ms / 1000)
 
     def receive_played(self, reply_id: str, played_ms: int, *, finished: bool = False, now: float) -> None:
-        """The listener has heard a reply up to a position; `finished`: all of it. Hot path: 50 a second."""
+        """The listener has heard a reply up to a position; `finished`: all of it."""
         if self._is_closed:
             return
         self._parts.effects.now = now

@@ -193,7 +193,7 @@ class Replies:
 
     # -- what was heard ---------------------------------------------------------------------------------------------
 
-    def receive_played(self, reply_id: str, played_ms: int, *, finished: bool) -> Reply | None:  # hot path: 50 a second
+    def receive_played(self, reply_id: str, played_ms: int, *, finished: bool) -> Reply | None:
         """The listener has heard a reply up to a position.
 
         Returns:

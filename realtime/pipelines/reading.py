@@ -19,8 +19,8 @@ from realtime.core.machine import SessionMachine
 from realtime.core.model_events import TokenUsage
 from realtime.core.settings import SessionSettings
 from realtime.errors import SessionClosed, UserError
+from realtime.pipelines.audio_stream import AudioStream
 from realtime.pipelines.event_stream import EventStream
-from realtime.pipelines.reply import AudioStream
 from realtime.pipelines.reply_listener import ReplyListener
 from realtime.pipelines.reply_wait import ReplyWait
 from realtime.pipelines.runtime import SessionRuntime

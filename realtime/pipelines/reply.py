@@ -15,18 +15,16 @@ import logging
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Protocol, Self, assert_never
+from typing import Protocol, assert_never
 
 from realtime import pcm
 from realtime.core.commands import EndReply, PlayAudio, ResumeReply, StopReply
-from realtime.pipelines.channel import Channel, ChannelClosed
+from realtime.pipelines.audio_stream import AudioStream, Chunk
 from realtime.pipelines.clock import Clock, Timer
 from realtime.pipelines.reply_listener import ReplyListener
 
-__all__ = ["AudioStream", "PlayedReport", "ReplyPlayer", "ReplySink"]
+__all__ = ["PlayedReport", "ReplyPlayer", "ReplySink"]
 
-_READER_SECONDS = 600
-"""Reply audio that may wait for one reader; the oldest is dropped beyond."""
 _REMEMBERED_REPLIES = 64
 _STALL_SECONDS = 2.0
 """A track whose frames nobody takes for so long, though there is speech to take, has lost its listener."""
@@ -109,91 +107,6 @@ class _Reply:
     stopped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A piece of a reply on its way to a reader."""
-
-    reply_id: str
-    pcm: bytes
-    end: int
-    """Samples of the reply up to its end."""
-    is_last: bool = False
-    """The mark behind the last piece; it holds no audio."""
-
-
-class AudioStream:
-    """Reply audio as raw PCM16 mono chunks, from the moment it was made, across replies.
-
-    Async-iterate it. A chunk counts as heard when the next one is asked for.
-    """
-
-    def __init__(self, rate_hz: int, player: ReplyPlayer) -> None:
-        """Start to listen."""
-        self.rate_hz = rate_hz
-        """Samples a second."""
-        self._player = player
-        self._channel: Channel[_Chunk] = Channel(
-            rate_hz * 2 * _READER_SECONDS, "drop_oldest", weigh=lambda chunk: len(chunk.pcm)
-        )
-        self._in_hand: _Chunk | None = None
-
-    def __aiter__(self) -> Self:
-        """It is its own iterator."""
-        return self
-
-    async def __anext__(self) -> bytes:
-        """The next chunk, once it has arrived. Ends with the session."""
-        heard, self._in_hand = self._in_hand, None
-        if heard is not None:
-            self._player.on_read(self, heard)
-        while True:
-            try:
-                chunk = await self._channel.receive()
-            except ChannelClosed:
-                raise StopAsyncIteration from None
-            if not chunk.is_last:
-                self._in_hand = chunk
-                return chunk.pcm
-            self._player.on_read(self, chunk)
-
-    async def aclose(self) -> None:
-        """Listen no more."""
-        self._channel.close()
-        self._channel.clear()
-        self._in_hand = None
-        self._player.check_listeners()
-
-    @property
-    def dropped_bytes(self) -> int:
-        """What was lost because this reader was more than ten minutes behind."""
-        return self._channel.statistics().dropped_weight
-
-    @property
-    def waiting_bytes(self) -> int:
-        """What waits for this reader."""
-        return self._channel.statistics().weight
-
-    @property
-    def closed(self) -> bool:
-        """Whether it listens no more."""
-        return self._channel.closed
-
-    def put(self, chunk: _Chunk) -> None:
-        """Let a chunk wait."""
-        if not self._channel.closed:
-            self._channel.send_nowait(chunk)
-
-    def forget(self, reply_id: str) -> None:
-        """What waits of a stopped reply is not wanted any more, and what is in hand was not heard to its end."""
-        self._channel.discard(lambda chunk: chunk.reply_id == reply_id)
-        if self._in_hand is not None and self._in_hand.reply_id == reply_id:
-            self._in_hand = None
-
-    def close(self) -> None:
-        """Nothing more comes; what waits is still given."""
-        self._channel.close()
-
-
 class ReplyPlayer:
     """Plays replies to whoever listens, and reports what was heard."""
 
@@ -237,7 +150,7 @@ class ReplyPlayer:
 
     def open_reader(self) -> AudioStream:
         """A new reader of the reply audio that arrives from now on."""
-        reader = AudioStream(self.rate_hz, self)
+        reader = AudioStream(self.rate_hz, on_read=self.on_read, on_closed=self.check_listeners)
         if self._closed:
             reader.close()
             return reader
@@ -326,7 +239,7 @@ class ReplyPlayer:
         """Give the newest audio of a reply to whoever listens; it ends where the reply now ends."""
         readers = self._open_readers()
         for reader in readers:
-            reader.put(_Chunk(reply.reply_id, audio, reply.received))
+            reader.put(Chunk(reply.reply_id, audio, reply.received))
         track = self._live_track()
         if track is not None:
             if not reply.on_track:
@@ -343,14 +256,14 @@ class ReplyPlayer:
             self._play(reply, audio)
             return
         for reader in self._open_readers():
-            reader.put(_Chunk(reply.reply_id, audio, reply.received))
+            reader.put(Chunk(reply.reply_id, audio, reply.received))
         track.resume(reply.reply_id, audio)
 
     def _end(self, reply: _Reply) -> None:
         reply.ended = True
         readers = self._open_readers()
         for reader in readers:
-            reader.put(_Chunk(reply.reply_id, b"", reply.received, is_last=True))
+            reader.put(Chunk(reply.reply_id, b"", reply.received, is_last=True))
         track = self._live_track()
         if track is not None and reply.on_track:
             track.end(reply.reply_id)
@@ -405,7 +318,7 @@ class ReplyPlayer:
             reply.heard_ms = played_ms
             self._tell(reply, played_ms, finished=finished)
 
-    def on_read(self, reader: AudioStream, chunk: _Chunk) -> None:
+    def on_read(self, reader: AudioStream, chunk: Chunk) -> None:
         """A reader came back for the next chunk."""
         reply = self._replies.get(chunk.reply_id)
         if reply is None or reply.stopped or self._closed:
