@@ -152,7 +152,8 @@ class FrameSampling:
     """A frame that waited longer than this before it could be sent is dropped."""
     decode: Literal["wanted", "all"] = "wanted"
     """Of the video of an attached peer connection: `wanted`: only frames that will be looked at are decoded, and the sender
-    is asked for a key frame when one is; `all`: every frame, which costs four to eight times as much and asks for nothing."""
+    is asked for a key frame when one is; `all`: every frame, which costs four to eight times as much and asks for nothing. If the
+    worker is behind as a key frame comes, what waited before that is left out, and counted (`TrackStatistics.undecoded`)."""
 
     def __post_init__(self) -> None:
         """Check every range."""

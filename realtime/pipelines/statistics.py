@@ -27,7 +27,8 @@ class TrackStatistics:
     faults: int
     """Of them, that could not be handled."""
     undecoded: int = 0
-    """Of them, never decoded, because nobody was going to look at them. Only of tracks that are received directly."""
+    """Of them, never decoded, because nobody was going to look at them; where every frame is decoded, because a key frame came while the
+    worker was behind. Only of tracks that are received directly."""
     concealed_ms: int = 0
     """Sound made up for packets that were lost. Only of tracks that are received directly."""
 

@@ -115,6 +115,10 @@ class ChainWorker:
             )
         return True
 
+    def left_behind(self, chain: FrameChain) -> int:
+        """How many frames of the chain that it is at are never decoded if it goes over to another one."""
+        return 0 if self._of is None or self._of is chain else len(self._of.frames) - self._done
+
     def has_more(self, chain: FrameChain) -> bool:
         """Whether frames of a chain that it is at wait."""
         return self._of is chain and self._done < len(chain.frames)

@@ -309,6 +309,8 @@ class VideoIntake:
         if not frame.payloads:
             self._chain = None
         elif frame.is_key:
+            if self._decodes_all and self._chain is not None and not self._worker.is_at(self._chain):
+                self.undecoded += len(self._chain.frames)  # the worker, behind, never came to it
             self._chain = FrameChain(self._codec, [chained])
             self._settling = 0 if _IS_FINE_KEY[self._codec](frame.payloads) else SETTLED_FRAMES[self._codec]
             self._requests.receive_key(self._pts / CLOCK_HZ)
@@ -373,7 +375,7 @@ class VideoIntake:
             self._wanted_since = now
         chain = self._chain
         if self._worker.is_busy:
-            self.undecoded += not self._decodes_all
+            self.undecoded += chain is None or not self._decodes_all
         elif chain is not None and (self._decodes_all or self._is_ready(chain, now)):
             self._decode(chain)
         else:
@@ -413,6 +415,8 @@ class VideoIntake:
         assert sink is not None
         since = self._decoded_at
         goes_on = self._goes_on(chain)
+        if self._decodes_all:
+            self.undecoded += self._worker.left_behind(chain)
         self._decoded_at = self.frames  # before the job: where it is run at once, more follows from there
         if not self._worker.decode(chain, sink, goes_on=goes_on, each=self._decodes_all):
             self._decoded_at = since

@@ -557,6 +557,24 @@ def test_a_worker_that_was_busy_catches_up_in_small_pieces():
 
 
 @pytest.mark.parametrize("codec", CODECS)
+def test_what_a_worker_behind_never_came_to_is_counted(codec):
+    """A new key frame lets go of what waited before it: every frame is shown, or told as not decoded."""
+    call = Call(codec, decodes_all=True)
+    call.go(5)
+    call.eye.works = False
+    for _ in range(3):
+        call.go(12)
+        call.camera.request_key_frame()
+    call.go(12)
+    call.eye.works = True
+    call.eye.work()
+    call.go(12)
+    assert len(call.shown()) < 60  # it went over to the newest key frame
+    assert call.shown()[-1] == call.intake.frames - 1
+    assert len(call.shown()) + call.intake.undecoded == call.intake.frames
+
+
+@pytest.mark.parametrize("codec", CODECS)
 def test_fewer_large_pictures_are_decoded_at_once_and_none_is_left_out(codec, monkeypatch):
     """8192×4320 is allowed: eight of them are 420 MB. The worker is busy for so long that the chain is shortened meanwhile."""
     monkeypatch.setattr(picture_decoder, "MOST_PIXELS", 2 * 192 * 128)
