@@ -20,6 +20,7 @@ from aiortc.rtcrtpreceiver import RemoteStreamTrack
 import realtime
 from realtime.testing.loopback import make_peer, on_loopback
 from realtime.tracks import aiortc_internals
+from realtime.tracks.aiortc_internals import receiver as internal_receiver
 from realtime.tracks.aiortc_internals import take_over, unsupported
 from realtime.tracks.rtp_receiver import intake_of, receive_directly
 
@@ -186,37 +187,52 @@ class Handler:
             raise RuntimeError("no")
 
 
-async def test_of_a_run_of_packets_that_cannot_be_handled_the_first_is_logged(caplog):
+PACKET: Any = SimpleNamespace(
+    payload_type=0,
+    ssrc=1,
+    sequence_number=2,
+    timestamp=3,
+    marker=1,
+    payload=b"",
+    padding_size=0,
+    extensions=SimpleNamespace(abs_send_time=None),
+)
+
+
+async def test_of_packets_that_cannot_be_handled_the_first_of_ten_seconds_is_logged(caplog, monkeypatch):
     """A peer must not be able to fill the log, and one packet never ends the connection."""
-    receiver, track = await _remote_track()
+    moments = [100.0]
+    monkeypatch.setattr(internal_receiver, "monotonic", lambda: moments[-1])
+    peer, track = await _remote_track()
     handler: Any = Handler()
-    port = take_over(receiver, track, lambda: handler)
+    port = take_over(peer, track, lambda: handler)
     assert port is not None
-    for fails in (True, False, True):
-        handler.fails = fails
-        for _ in range(50):
-            port.take(0, 1, 2, 3, True, b"", 0, None, 0.0)
+    for moment in (100.0, 109.0, 110.0):
+        moments.append(moment)
+        for index in range(50):
+            handler.fails = index % 2 == 0
+            await port._handle_rtp_packet(PACKET, 0)
             await port._handle_rtcp_packet(object())
     assert handler.taken == 300
     told = [record.message for record in caplog.records if "could not be handled" in record.message]
     assert [message.split()[1] for message in told] == ["packet", "report", "packet", "report"]
-    await receiver.close()
+    await peer.close()
 
 
 async def test_a_track_that_has_ended_or_is_closed_takes_no_packets():
     """Negotiation can close a direction, and another track can get the stream of one that has ended."""
-    receiver, track = await _remote_track()
+    peer, track = await _remote_track()
     handler: Any = Handler()
-    port: Any = take_over(receiver, track, lambda: handler)
+    port: Any = take_over(peer, track, lambda: handler)
     forgotten: list[Any] = []
-    port._way = SimpleNamespace(forget=forgotten.append)
-    receiver.getTransceivers()[0].receiver._enabled = False
-    port.take(0, 1, 2, 3, True, b"", 0, None, 0.0)
+    port._way = SimpleNamespace(forget=forgotten.append, learn=lambda *_: None)
+    peer.getTransceivers()[0].receiver._enabled = False
+    await port._handle_rtp_packet(PACKET, 0)
     assert not handler.taken
     port.end_track()
     port.end_track()
     assert forgotten == [port]
-    await receiver.close()
+    await peer.close()
 
 
 async def test_a_track_that_nobody_reads_any_more_is_said_to_be_so():

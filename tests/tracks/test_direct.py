@@ -209,7 +209,8 @@ async def call() -> AsyncIterator[Call]:
 
 def on_the_way(intake: TrackIntake, pattern: Callable[[int, Any], list[Any]]) -> list[Any]:
     """Let a pattern decide what of each packet arrives; gives the packets that did."""
-    arrive = intake.receive_rtp
+    port: Any = intake._port
+    arrive = port.receive_rtp
     arrived: list[Any] = []
     count = [0]
 
@@ -219,7 +220,7 @@ def on_the_way(intake: TrackIntake, pattern: Callable[[int, Any], list[Any]]) ->
             arrived.append(each)
             arrive(*each)
 
-    intake.receive_rtp = receive  # type: ignore[method-assign]
+    port.receive_rtp = receive
     return arrived
 
 

@@ -29,9 +29,17 @@ class Taker:
         self.sent_time_from = 1.0
         self.is_burst = is_burst
         self.came: list[tuple[Any, ...]] = []
+        self.receiver = SimpleNamespace(_enabled=True)
+        self.fault: Exception | None = None
+        self.told: list[tuple[str, Exception]] = []
 
-    def take(self, *packet: Any) -> None:
+    def receive_rtp(self, *packet: Any) -> None:
+        if self.fault is not None:
+            raise self.fault
         self.came.append(packet)
+
+    def tell_of_failure(self, what: str, error: Exception) -> None:
+        self.told.append((what, error))
 
 
 class Line:
@@ -107,6 +115,22 @@ def test_a_packet_is_told_as_it_was_sent(line):
     ]
     assert line.transport._RTCDtlsTransport__rx_packets == 2
     assert line.transport._RTCDtlsTransport__rx_bytes == 2 * (12 + 7 + 10)
+
+
+def test_of_a_closed_direction_nothing_is_taken(line):
+    """Negotiation can close it."""
+    line.taker.receiver._enabled = False
+    assert line.arrive(line.protect(1, b"content", kind=KIND | 0x80)) == TAKEN
+    assert not line.taker.came
+
+
+def test_a_packet_that_cannot_be_handled_ends_nothing(line):
+    line.taker.fault = RuntimeError("no")
+    assert line.arrive(line.protect(1, b"content", kind=KIND | 0x80)) == TAKEN
+    assert line.taker.told == [("packet", line.taker.fault)]
+    line.taker.fault = None
+    line.arrive(line.protect(2, b"content"))
+    assert [packet[2] for packet in line.taker.came] == [2]
 
 
 def test_contributors_extensions_and_padding_are_not_content(line):

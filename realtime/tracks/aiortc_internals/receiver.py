@@ -33,6 +33,8 @@ _QUEUED_FRAMES = {"audio": 50, "video": 2}
 """What waits for somebody who reads the track itself: the newest second of sound, two pictures."""
 _UNREAD_SECONDS = 5.0
 """Nobody has taken one for so long, and they wait: nobody reads the track any more, and it is not decoded for them."""
+_QUIET_SECONDS = 10.0
+"""Of failures of a kind the first is logged in so long a time: a peer could fill the log."""
 
 
 class PacketHandler(Protocol):
@@ -124,13 +126,16 @@ class ReceiverPort:
         sent_time_id: The header extension that tells when a packet was sent; 0: none does.
         sent_time_from: From then on, in monotonic seconds, the handler asks for that.
         is_burst: Several packets come at once: those of a picture.
+        receiver: aiortc's, whose place this takes.
+        receive_rtp: The handler's.
     """
 
     def __init__(self, transceiver: Any, handler: PacketHandler) -> None:
         """Take the receiver's place. Its reception must not have begun."""
         receiver = transceiver.receiver
         self.track: Any = receiver.track
-        self._receiver = receiver
+        self.receiver = receiver
+        self.receive_rtp = handler.receive_rtp
         self._handler = handler
         self._sender = transceiver.sender
         self._transport: Any = None
@@ -144,7 +149,7 @@ class ReceiverPort:
         """Calls of the track's `recv()` that wait."""
         self._read_at = 0.0
         self._has_ended = False
-        self._failing: set[str] = set()
+        self._failed_at: dict[str, float] = {}
         self.sent_time_id = 0
         self.sent_time_from = float("-inf")
         self.is_burst: bool = self.track.kind == "video"
@@ -164,7 +169,7 @@ class ReceiverPort:
     @property
     def transport_id(self) -> str:
         """The transport's name in statistics."""
-        return cast("str", self._receiver.transport._stats_id)
+        return cast("str", self.receiver.transport._stats_id)
 
     def send_rtcp(self, packet: Any) -> None:
         """Send an RTCP packet, if the transport is up."""
@@ -246,7 +251,7 @@ class ReceiverPort:
             known = [extension.id for extension in parameters.headerExtensions if extension.uri == _SENT_TIME]
             self.sent_time_id = known[0] if known else 0
         if self._transport is None:
-            self._transport = self._receiver.transport
+            self._transport = self.receiver.transport
             self._transport._register_rtp_receiver(self, parameters)
             self._way = short_way(self._transport)
 
@@ -269,57 +274,34 @@ class ReceiverPort:
         del arrival_time_ms  # of another clock than the short way's
         if self._way is not None and not self._has_ended:
             self._way.learn(packet.ssrc, packet.payload_type, self)
-        self.take(
-            packet.payload_type,
-            packet.ssrc,
-            packet.sequence_number,
-            packet.timestamp,
-            bool(packet.marker),
-            packet.payload,
-            len(packet.payload) + packet.padding_size,
-            packet.extensions.abs_send_time if packet.marker else None,
-            monotonic(),
-        )
-
-    def take(  # noqa: PLR0917  (hot path: objects and names cost)
-        self,
-        payload_type: int,
-        source: int,
-        number: int,
-        timestamp: int,
-        is_last: bool,
-        payload: bytes,
-        size: int,
-        sent_at: int | None,
-        arrived_at: float,
-        /,
-    ) -> None:
-        """Hand a packet on (`PacketHandler.receive_rtp`)."""
-        # hot path: every packet
-        if not self._receiver._enabled:
+        if not self.receiver._enabled:
             return
         try:
-            self._handler.receive_rtp(
-                payload_type, source, number, timestamp, is_last, payload, size, sent_at, arrived_at
+            self.receive_rtp(
+                packet.payload_type,
+                packet.ssrc,
+                packet.sequence_number,
+                packet.timestamp,
+                bool(packet.marker),
+                packet.payload,
+                len(packet.payload) + packet.padding_size,
+                packet.extensions.abs_send_time if packet.marker else None,
+                monotonic(),
             )
         except Exception as error:  # whatever it is, it would end the whole connection
-            self._tell_of_failure("packet", error)
-        else:
-            if self._failing:
-                self._failing.discard("packet")
+            self.tell_of_failure("packet", error)
 
     async def _handle_rtcp_packet(self, packet: Any) -> None:
         try:
             self._handler.receive_rtcp(packet)
         except Exception as error:
-            self._tell_of_failure("report", error)
-        else:
-            self._failing.discard("report")
+            self.tell_of_failure("report", error)
 
-    def _tell_of_failure(self, what: str, error: Exception) -> None:
-        """Log the first of a run: a peer could fill the log."""
-        if what not in self._failing:
-            self._failing.add(what)
+    def tell_of_failure(self, what: str, error: Exception) -> None:
+        """Log that a packet or a report could not be handled."""
+        now = monotonic()
+        if now - self._failed_at.get(what, float("-inf")) >= _QUIET_SECONDS:
+            self._failed_at[what] = now
             logger.error("a %s of a %s track could not be handled", what, self.track.kind, exc_info=error)
 
 

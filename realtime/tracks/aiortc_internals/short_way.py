@@ -53,9 +53,16 @@ class PacketTaker(Protocol):
     is_burst: bool
     """Several packets come at once: those of a picture."""
 
+    receiver: Any
+    """aiortc's; it knows whether anything is to be received."""
+
     @property
-    def take(self) -> TakePacket:
+    def receive_rtp(self) -> TakePacket:
         """Takes a packet (`PacketHandler.receive_rtp`)."""
+        ...
+
+    def tell_of_failure(self, what: str, error: Exception) -> None:
+        """A packet could not be taken."""
         ...
 
 
@@ -126,9 +133,14 @@ class ShortWay:
         if end < begin:
             logger.debug("a packet is shorter than it says")
             return TAKEN
-        taker.take(
-            kind & 0x7F, source, number, timestamp, kind > 127, bytes(view[begin:end]), size, sent_at, arrived_at
-        )
+        if taker.receiver._enabled:
+            payload = bytes(view[begin:end])
+            try:
+                taker.receive_rtp(
+                    kind & 0x7F, source, number, timestamp, kind > 127, payload, size, sent_at, arrived_at
+                )
+            except Exception as error:  # whatever it is, it would end the whole connection
+                taker.tell_of_failure("packet", error)
         return GOES_ON if kind < 128 and taker.is_burst else TAKEN
 
     def _receive(self, data: bytes, component: int) -> None:
