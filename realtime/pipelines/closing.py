@@ -1,6 +1,6 @@
 """How things end: side by side, each within its time.
 
-Owns: `within` and `most_telling`. Driven by `pipelines/runtime.py` and `pipelines/link.py`. It never decides what is to end.
+Owns: `within`, `most_telling` and `as_lost`. Driven by `pipelines/runtime.py`, `pipelines/link.py` and `pipelines/connection.py`. It never decides what is to end.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
-from realtime.errors import ModelError, RealtimeError
+from realtime.errors import LinkLost, ModelError, RealtimeError
 
-__all__ = ["most_telling", "within"]
+__all__ = ["as_lost", "most_telling", "within"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +35,23 @@ async def within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
             logger.warning("a step of closing the session failed", exc_info=task.exception())
 
 
-def most_telling(errors: BaseExceptionGroup[RealtimeError]) -> RealtimeError:
+def as_lost(error: OSError) -> LinkLost:
+    """What a transport of the application's own raised for a connection that is gone, as ours say it; without its frames."""
+    lost = LinkLost(str(error) or type(error).__name__)
+    lost.__cause__ = error.with_traceback(None)
+    return lost
+
+
+def most_telling(errors: BaseExceptionGroup[RealtimeError | OSError]) -> RealtimeError:
     """Of the errors of a group the refusal, if there is one: it says more than the drop that follows it."""
     found: list[RealtimeError] = []
-    waiting: list[RealtimeError | BaseExceptionGroup[RealtimeError]] = list(errors.exceptions)
+    waiting: list[RealtimeError | OSError | BaseExceptionGroup[RealtimeError | OSError]] = list(errors.exceptions)
     while waiting:
         each = waiting.pop(0)
         if isinstance(each, RealtimeError):
             found.append(each)
+        elif isinstance(each, OSError):
+            found.append(as_lost(each))
         else:
             waiting += each.exceptions
     return next((error for error in found if isinstance(error, ModelError)), found[0])

@@ -16,6 +16,7 @@ from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand
 from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionReady, SessionUpdated
 from realtime.errors import LinkLost, ModelError
 from realtime.pipelines.clock import Clock, Deadline
+from realtime.pipelines.closing import as_lost
 from realtime.pipelines.rates import RateBridge
 from realtime.transports.websocket import Transport
 from realtime.wire.base import ResumableWire, Resumption, WireFormat
@@ -152,6 +153,8 @@ async def open_connection(
                     raise
     except TimeoutError:
         raise LinkLost(f"the provider did not open a session within {patience_seconds:g} s") from None
+    except OSError as error:
+        raise as_lost(error) from error
     _date(connection, model.capabilities, clock.now())
     return connection
 

@@ -10,6 +10,7 @@ decides what to say, and never reads what it carries.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -146,7 +147,7 @@ class Link:
         """
         try:
             connection = await self._connect()
-        except (RealtimeError, OSError) as error:
+        except RealtimeError as error:
             _fail(opened, error)
             return
         backoff = Backoff(self._policy, self._clock)
@@ -182,7 +183,8 @@ class Link:
     async def _hang_up(self, *connections: Connection | None) -> None:
         for connection in connections:
             if connection is not None:
-                await connection.transport.aclose()
+                with contextlib.suppress(OSError):  # gone already
+                    await connection.transport.aclose()
 
     # -- connecting -----------------------------------------------------------------------------------------------------
 
@@ -213,8 +215,8 @@ class Link:
             except (ModelError, UserError) as error:
                 self._give_up(error)
                 return None
-            except (RealtimeError, OSError) as error:
-                end = error if isinstance(error, RealtimeError) else LinkLost(str(error))
+            except RealtimeError as error:
+                end = error
                 logger.info("the provider could not be reached again: %s", _reason(end))
         return None
 
@@ -254,7 +256,7 @@ class Link:
                 group.create_task(self._confirm(connection, opened), name="realtime link handshake")
                 group.create_task(self._watch_depth(), name="realtime link depth")
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
-        except* RealtimeError as errors:
+        except* (RealtimeError, OSError) as errors:
             end = most_telling(errors)
         # Whoever keeps the error (an event, a transport) must not keep our frames, and with them the session.
         return end.with_traceback(None)

@@ -8,7 +8,7 @@ what becomes of the session.
 from __future__ import annotations
 
 import traceback
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from realtime.errors import RealtimeError
@@ -33,7 +33,7 @@ def link_fault(error: BaseException) -> RealtimeError:
     fault = RealtimeError(
         f"the link to the model failed: {what}"
         if method is None
-        else f"the model's own code failed: {method} raised {what}; the provider and the connection have no part in it"
+        else f"the model's own code failed: {method} raised {what} (a connection that was lost is told by LinkLost or OSError)"
     )
     fault.__cause__ = cause
     return fault
@@ -46,20 +46,34 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _foreign_method(error: BaseException) -> str | None:
-    """What the link had called as an error was raised, with its class, if that is not one of this package."""
-    for frame, _line in traceback.walk_tb(error.__traceback__):
-        if _is_ours(frame.f_globals.get("__name__"), "realtime.pipelines"):
-            continue
-        code = frame.f_code
-        owner = type(_receiver(frame, code))
-        is_foreign = code.co_name in _CALLED and not _is_ours(owner.__module__, "realtime")
-        return f"{owner.__qualname__}.{code.co_name}" if is_foreign else None
+    """The method in which an error was raised, with its class, if the link had called one that is not of this package.
+
+    A class of the application's may inherit ours: what is inherited is ours, what it overrides is its own, whoever calls that.
+    """
+    frames = [frame for frame, _line in traceback.walk_tb(error.__traceback__)]
+    called = next((frame for frame in frames if not _is_in(frame, "realtime.pipelines")), None)
+    if called is None or called.f_code.co_name not in _CALLED:
+        return None
+    receiver = _receiver(called)
+    owner = type(receiver)
+    if _is_ours(owner.__module__, "realtime"):
+        return None
+    for frame in frames:
+        if not _is_in(frame, "realtime") and _receiver(frame) is receiver:
+            code = frame.f_code
+            is_method = owner.__module__ != "builtins"
+            return f"{owner.__qualname__}.{code.co_name}" if is_method else code.co_qualname
     return None
 
 
-def _receiver(frame: FrameType, code: CodeType) -> object:
-    """The object whose method a frame runs."""
+def _receiver(frame: FrameType) -> object:
+    """The object whose method a frame runs; None: it runs none."""
+    code = frame.f_code
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+
+
+def _is_in(frame: FrameType, package: str) -> bool:
+    return _is_ours(frame.f_globals.get("__name__"), package)
 
 
 def _is_ours(module: object, package: str) -> bool:

@@ -54,7 +54,7 @@ async def renew_in_time(
     while connection.follower is None:
         try:
             connection.follower = await connect(connection.resumption())
-        except (RealtimeError, OSError) as error:
+        except RealtimeError as error:
             if clock.now() >= (connection.expires_at or 0.0):
                 raise LinkLost("the provider's deadline passed before a new connection was made") from error
             await clock.sleep_until(clock.now() + retry_seconds)

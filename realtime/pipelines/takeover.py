@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from realtime.core.commands import SwitchAgent
 from realtime.core.settings import Agent, ToolSpec
-from realtime.errors import LinkLost, RealtimeError, SessionClosed
+from realtime.errors import RealtimeError, SessionClosed
 from realtime.pipelines.connection import Connection, LinkModel
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.link import Link
@@ -112,21 +112,10 @@ class Takeover:
         if opening.cancelled() or self._driver.closed:
             raise SessionClosed("the session has ended")
         if failed:
-            raise _told(failed[0])
+            raise failed[0] if isinstance(failed[0], RealtimeError) else link_fault(failed[0])
 
     def execute(self, command: SwitchAgent) -> None:
         """The moment has come: talk with the agent's model from now on."""
         model = self._model_of(command.agent)
         self._encoder.max_image_bytes = model.capabilities.max_image_bytes
         self._link.switch(model)
-
-
-def _told(error: Exception) -> RealtimeError:
-    """Why a model could not be connected to, as whoever hands off is told."""
-    if isinstance(error, RealtimeError):
-        return error
-    if not isinstance(error, OSError):
-        return link_fault(error)
-    lost = LinkLost(str(error))
-    lost.__cause__ = error
-    return lost

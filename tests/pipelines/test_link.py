@@ -143,13 +143,20 @@ async def test_an_error_in_the_handshake_is_raised_with_the_provider_s_words(lin
 
 
 @pytest.mark.parametrize(
-    "fault", [LinkLost("away"), ModelError("no", code="401"), UserError("no key"), OSError("down")]
+    ("fault", "told"),
+    [
+        (LinkLost("away"), LinkLost),
+        (ModelError("no", code="401"), ModelError),
+        (UserError("no key"), UserError),
+        (OSError("down"), LinkLost),
+    ],
+    ids=repr,
 )
-async def test_a_model_that_cannot_be_opened_raises_what_it_said_and_is_not_tried_again(lines, fault):
+async def test_a_model_that_cannot_be_opened_raises_what_it_said_and_is_not_tried_again(lines, fault, told):
     model = ScriptedModel([])
     model.refuse.append(fault)
     line = lines(model)
-    with pytest.raises(type(fault)):
+    with pytest.raises(told, match=str(fault)):
         await line.opened
     await line.task
     assert model.connections == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import ssl
 import threading
 import weakref
 from typing import Any
@@ -357,6 +358,98 @@ async def test_a_fault_of_our_own_is_not_laid_on_the_applications_model(obliging
         await model.say(['{"type": "surprise"}'])
         with pytest.raises(RealtimeError, match="the link to the model failed: KeyError"):
             await drain(events)
+
+
+async def test_what_the_applications_wire_format_inherits_is_not_its_own_code(obliging, monkeypatch, caplog):
+    """The class that is called is theirs; the method, and all that it calls, is ours."""
+    model = obliging()
+
+    class AcmeWire(type(model.make_wire())):  # type: ignore[misc]
+        pass
+
+    model.make_wire = AcmeWire
+    async with RealtimeSession(model) as session:
+        events = aiter(session)
+        monkeypatch.setattr("realtime.wire.openai._write", None)
+        await session.send("Hello.")
+        with pytest.raises(RealtimeError, match="the link to the model failed: TypeError"):
+            await drain(events)
+
+
+async def test_what_the_applications_wire_format_overrides_is_its_own_code_whoever_calls_it(obliging, caplog):
+    """One method of ours that another one of ours calls."""
+    model = obliging()
+
+    class AcmeWire(type(model.make_wire())):  # type: ignore[misc]
+        def session_config(self, command: Any) -> Any:
+            raise KeyError("no such voice")
+
+    model.make_wire = AcmeWire
+    with pytest.raises(RealtimeError, match=r"own code failed: .*AcmeWire\.session_config raised KeyError"):
+        async with RealtimeSession(model):
+            pass
+
+
+async def test_a_function_put_in_place_of_a_models_method_is_told_by_its_own_name(obliging, caplog):
+    """It has no class."""
+    model = obliging()
+
+    async def open() -> Any:
+        raise KeyError("no such key")
+
+    model.open = open
+    with pytest.raises(RealtimeError, match=r"own code failed: test_a_function\w*\.<locals>\.open raised KeyError"):
+        async with RealtimeSession(model):
+            pass
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), ssl.SSLError("bad record"), TimeoutError()], ids=repr)
+@pytest.mark.parametrize("method", ["send", "receive", "aclose"])
+async def test_an_os_error_of_the_applications_transport_is_a_connection_that_was_lost(obliging, method, error):
+    """As docs/howto-testing.md promises."""
+    model = obliging("One.", "Two.")
+    ours = model.open
+    broken: list[Any] = []
+
+    async def open() -> Any:
+        transport = await ours()
+        if not broken:
+            broken.append(transport)
+            sound = getattr(transport, method)
+
+            async def fail(*given: Any) -> Any:
+                done = await sound(*given)
+                if method == "aclose" or "response." in str(given or done):
+                    raise error
+                return done
+
+            setattr(transport, method, fail)
+        return transport
+
+    model.open = open
+    async with RealtimeSession(model, reconnect=ReconnectPolicy(first_delay_seconds=0.001)) as session:
+        events = aiter(session)
+        if method == "aclose":
+            model.drop()
+        else:
+            await session.send("a")
+        while not isinstance(await anext(events), Reconnected):
+            pass
+        assert model.connections == 2
+
+
+async def test_an_os_error_of_the_applications_model_is_told_as_lost(obliging):
+    """By our name for it; the error itself is the cause."""
+    model = obliging()
+
+    async def open() -> Any:
+        raise ConnectionRefusedError
+
+    model.open = open
+    with pytest.raises(LinkLost, match="ConnectionRefusedError") as caught:
+        async with RealtimeSession(model):
+            pass
+    assert isinstance(caught.value.__cause__, ConnectionRefusedError)
 
 
 async def drain(events: Any) -> None:
