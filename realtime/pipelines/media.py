@@ -128,8 +128,13 @@ class MediaSources:
             name = names.get(attachment[0].mid_of(track) or "")
             self._add_remote(track, None if name in self._readers else name)
 
-        def forget() -> None:  # its tracks have ended, and their readers with them
+        def forget() -> None:
+            if attachment[0] not in self._peers:
+                return  # whoever was told first has detached it
             self._peers.remove(attachment[0])
+            for _, reader in self._readers_of(attachment[0].tracks):
+                if not reader.frames:  # aiortc ends the tracks of receivers that had begun
+                    reader.track.stop()
             attachment[0].detach()
             self._closed[pc] = reply_track
 
@@ -155,12 +160,15 @@ class MediaSources:
         tracks = attachment.tracks
         attachment.detach()
         attachment.take_back_reply()
-        leaving = [
-            (name, reader) for name, reader in self._readers.items() if any(reader.track is each for each in tracks)
-        ]
+        leaving = self._readers_of(tracks)
         for name, reader in leaving:
             await self._leave(name, reader)
         await asyncio.gather(*(reader.aclose() for _, reader in leaving))
+
+    def _readers_of(self, tracks: list[Any]) -> list[tuple[str, TrackReader | DirectReader]]:
+        return [
+            (name, reader) for name, reader in self._readers.items() if any(reader.track is each for each in tracks)
+        ]
 
     async def remove(self, track: Any) -> None:
         """Stop reading a track, given itself or by name.

@@ -249,6 +249,38 @@ async def test_a_peer_connection_that_was_closed_is_kept_no_longer(obliging, dir
                 gc.collect()
 
 
+@pytest.mark.parametrize("direct", [True, False])
+async def test_a_peer_connection_that_is_closed_before_it_was_connected_is_read_no_more(obliging, browser, bot, direct):
+    """aiortc ends no track whose receiver has not begun."""
+    async with RealtimeSession(obliging()) as session:
+        events = aiter(session)
+        await browser.pc.setLocalDescription(await browser.pc.createOffer())
+        await bot.setRemoteDescription(browser.pc.localDescription)
+        session.attach(bot, direct=direct)
+        assert set(session.statistics().tracks) == {"microphone"}
+        await bot.close()
+        while not isinstance(await anext(events), TrackEnded):
+            pass
+        assert session.statistics().tracks == {}
+
+
+async def test_a_peer_connection_may_be_detached_as_it_is_closed(obliging, browser, bot):
+    """By a listener of the application's, which comes before ours."""
+    async with RealtimeSession(obliging()) as session:
+        faults: list[Exception] = []
+        bot.on("error", faults.append)
+
+        @bot.on("connectionstatechange")
+        def detach() -> None:
+            if bot.connectionState == "closed":
+                with pytest.raises(StopIteration):
+                    session.detach(bot).send(None)  # as an eager task does
+
+        session.attach(bot)
+        await bot.close()
+        assert faults == []
+
+
 async def test_a_peer_connection_may_be_detached_after_it_was_closed(obliging, browser, bot):
     """Once, as any other."""
     async with RealtimeSession(obliging()) as session:
