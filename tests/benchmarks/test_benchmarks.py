@@ -23,6 +23,7 @@ SMALLEST = {
     "bench_drain.py": ["--seconds", "1", "--only", "unwanted"],
     "bench_receive.py": ["--seconds", "1", "--sessions", "1", "--case", SMALL_VIDEO],
     "bench_sessions.py": ["--seconds", "1", "--sessions", "1", "--video", SMALL_VIDEO],
+    "bench_sampled.py": ["--seconds", "1", "--cases", "VP8 500k"],
     "peers/run.py": ["--seconds", "1", "--calls", "1", "--rounds", "1", "--only", "plain", "--whole", "0"],
     "bench_reply.py": ["--rounds", "1"],
     "bench_encode.py": ["--rounds", "1", "--seconds", "0"],
