@@ -78,12 +78,6 @@ def _namesake_warning() -> str:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
-def _path(text: str) -> Path:
-    if not text:  # an empty variable of a shell; Path makes the present folder of it
-        raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
-    return Path(text)
-
-
 def _parser() -> CommandParser:
     from realtime.command_line import CommandParser
 
@@ -108,11 +102,11 @@ def _parser() -> CommandParser:
 
 
 def _add_demo_options(parser: argparse.ArgumentParser) -> None:
-    from realtime.command_line import count_or_any, number_or_any
+    from realtime.command_line import count_or_any, number_or_any, path
     from realtime.demo.options import DEFAULT_INSTRUCTIONS
 
     add = parser.add_argument
-    add("--media", action="append", type=_path, default=[], metavar="FILE",
+    add("--media", action="append", type=path, default=[], metavar="FILE",
         help="a file to play: its sound is the microphone, its pictures the camera; may be given several times")  # fmt: skip
     add(
         "--text", action="append", default=[], metavar="SENTENCE", help="a sentence to type; may be given several times"
@@ -125,7 +119,7 @@ def _add_demo_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--out",
-        type=_path,
+        type=path,
         default=Path("out"),
         metavar="DIR",
         help="the folder for the record of the call (default: out)",

@@ -1,6 +1,6 @@
 """What the commands' parsers have in common: bad input is one line, and names what was typed.
 
-Owns: `CommandParser`, `count_or_any` and `number_or_any`. Driven by each command. It knows no option.
+Owns: `CommandParser`, `count_or_any`, `number_or_any` and `path`. Driven by each command. It knows no option.
 """
 
 from __future__ import annotations
@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
+import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import NoReturn, cast
 
 from realtime.errors import ArgumentError
 
-__all__ = ["CommandParser", "count_or_any", "number_or_any"]
+__all__ = ["CommandParser", "count_or_any", "number_or_any", "path"]
 
 _CANNOT = 2
 
@@ -56,6 +58,13 @@ def number_or_any(text: str) -> float | None:
 count_or_any.__name__ = number_or_any.__name__ = "number (or 'any')"
 
 
+def path(text: str) -> Path:
+    """A path; an empty text, such as an empty variable of a shell, is none: `Path` makes the present folder of it."""
+    if not text:
+        raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
+    return Path(text)
+
+
 def _came_from(value: object, typed: object) -> bool:
     """Whether a value that was refused is an option's, or one of those of an option that is given several times."""
     values = [typed]
@@ -69,6 +78,8 @@ def _renamed(error: ArgumentError, action: argparse.Action) -> ArgumentError:
     told = str(error).removeprefix(error.argument)
     if action.type in {count_or_any, number_or_any}:
         told = told.replace(", or None", ", or any")
+    else:  # left out it is None, and cannot be typed
+        told = re.sub(r", or None( for [^,]*)?(?=, not )", "", told)
     named = copy.copy(error)
     named.argument, named.args = typed, (typed + told,)
     return named

@@ -16,10 +16,9 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
-from realtime.command_line import CommandParser
+from realtime.command_line import CommandParser, path
 from realtime.errors import RealtimeError
 from realtime.local.settings import LlmSettings
 
@@ -29,7 +28,7 @@ SWITCH_SECONDS = 0.001
 """How long a worker thread may hold the interpreter while the loop has something to do."""
 _OK, _CANNOT = 0, 2
 _DEFAULTS = LlmSettings()
-_METAVARS: dict[type, str] = {str: "TEXT", Path: "DIR"}
+_METAVARS: dict[Callable[[str], object], str] = {str: "TEXT", path: "DIR"}
 _KEY_NAMES = {
     "api_key": "REALTIME_API_KEY",
     "brain_key": "REALTIME_BRAIN_KEY",
@@ -78,14 +77,14 @@ def _add_parts(add: Callable[..., object]) -> None:
     add("--brain-blind", action="store_true", help="the chat endpoint takes no pictures: put them into words")
     _add(add, "--recognizer", str, "what hears: tiny, base, or the URL of an OpenAI-compatible endpoint")
     _add(add, "--recognizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['recognizer_key']}")
-    _add(add, "--model-dir", Path, "a CTranslate2 Whisper model of your own")
+    _add(add, "--model-dir", path, "a CTranslate2 Whisper model of your own")
     _add(add, "--turn-judge", str, "what hears whether a turn is over: smart-turn, none, or auto (if it is installed)")
     _add(add, "--synthesizer", str, "what speaks: hibari, or the URL of an OpenAI-compatible endpoint")
     _add(add, "--synthesizer-model", str, f"the endpoint's model; its key is {_KEY_NAMES['synthesizer_key']}")
     _add(add, "--synthesizer-voice", str, "the endpoint's voice")
 
 
-def _add(add: Callable[..., object], option: str, kind: type, text: str) -> None:
+def _add(add: Callable[..., object], option: str, kind: Callable[[str], object], text: str) -> None:
     default = getattr(_DEFAULTS, option[2:].replace("-", "_"))
     shown = f"{text} (default: {f'{default:g}' if kind is float else default})" if default else text
     add(option, type=kind, default=default, metavar=_METAVARS.get(kind, "N"), help=shown)

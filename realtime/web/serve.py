@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from realtime.chat.window import ContextWindow
-from realtime.command_line import CommandParser, count_or_any, number_or_any
+from realtime.command_line import CommandParser, count_or_any, number_or_any, path
 from realtime.core.settings import FrameSampling, TurnDetection, check_number
 from realtime.errors import ArgumentError, LinkLost, MissingExtraError, UserError
 from realtime.models.base import RealtimeModel
@@ -85,7 +85,7 @@ class ServeOptions:
         if not 0 <= self.port <= _LAST_PORT:
             raise ArgumentError("port", self.port, f"a number from 0 to {_LAST_PORT}")
         if self.ssl_keyfile is not None and self.ssl_certfile is None:
-            raise ArgumentError("ssl_keyfile", str(self.ssl_keyfile), "given together with ssl_certfile")
+            raise ArgumentError("ssl_keyfile", str(self.ssl_keyfile), "given together with a certificate")
         check_number("drain_seconds", self.drain_seconds)
         ContextWindow(max_tokens=self.max_tokens)  # or it would be refused as each call begins
 
@@ -118,7 +118,7 @@ def _parser() -> CommandParser:
     add("--max-tokens", type=count_or_any, default=defaults.max_tokens, metavar="N",
         help="bound of the context window, or any (default: 8000)")  # fmt: skip
     add("--push-to-talk", action="store_true", help="the user says when a turn is over")
-    add("--record", type=_path, metavar="DIR", help="write a recording of each call into this folder")
+    add("--record", type=path, metavar="DIR", help="write a recording of each call into this folder")
     add("--stun", action="append", default=[], metavar="URL",
         help="a STUN server (default: REALTIME_STUN_URLS and REALTIME_TURN_URLS, else none)")  # fmt: skip
     add("--idle-seconds", type=number_or_any, default=defaults.idle_seconds, metavar="S",
@@ -127,8 +127,8 @@ def _parser() -> CommandParser:
         help="end a call that lasts so long, or any (default: 7200)")  # fmt: skip
     add("--drain-seconds", type=float, default=defaults.drain_seconds, metavar="S",
         help="how long calls may go on after SIGTERM (default: 30)")  # fmt: skip
-    add("--ssl-certfile", type=_path, metavar="FILE", help="for https")
-    add("--ssl-keyfile", type=_path, metavar="FILE", help="for https")
+    add("--ssl-certfile", type=path, metavar="FILE", help="for https")
+    add("--ssl-keyfile", type=path, metavar="FILE", help="for https")
     return parser
 
 
@@ -139,12 +139,6 @@ def _options(given: argparse.Namespace) -> ServeOptions:
 
 def _naming_options(parser: CommandParser, given: argparse.Namespace) -> contextlib.AbstractContextManager[None]:
     return parser.naming_options(given, urls="stun")
-
-
-def _path(text: str) -> Path:
-    if not text:  # an empty variable of a shell; Path makes the present folder of it
-        raise argparse.ArgumentTypeError("a path is wanted, not an empty text")
-    return Path(text)
 
 
 def main(arguments: Sequence[str]) -> int:

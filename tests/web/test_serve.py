@@ -117,7 +117,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(
     [
         (["--port", "99999"], "port must be"),
         (["--port", "-1"], "port must be"),
-        (["--ssl-keyfile", "k"], "ssl_certfile"),
+        (["--ssl-keyfile", "k"], "together with a certificate"),
         (["--host", ""], "host must be"),
         (["--drain-seconds", "-2"], "--drain-seconds must be"),
         (["--max-tokens", "-5"], "--max-tokens must be"),
