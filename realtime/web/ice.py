@@ -54,8 +54,7 @@ class IceServer:
         if not self.urls:
             raise ArgumentError("urls", self.urls, "at least one stun: or turn: URL")
         for url in self.urls:
-            if not url.startswith(_SCHEMES):
-                raise ArgumentError("urls", url, "a URL of scheme stun, stuns, turn or turns")
+            _check_url("urls", url)
 
     def to_dict(self) -> dict[str, Any]:
         """As a browser's `RTCPeerConnection` takes it."""
@@ -114,10 +113,10 @@ def environment_ice_servers(environment: Mapping[str, str] | None = None) -> lis
         except ValueError as error:
             raise ArgumentError("REALTIME_ICE_SERVERS", whole, "a JSON list of RTCIceServer") from error
     found: list[IceServer] = []
-    stun = _split(known.get("REALTIME_STUN_URLS", ""))
+    stun = _urls_of(known, "REALTIME_STUN_URLS")
     if stun:
         found.append(IceServer(urls=stun))
-    turn = _split(known.get("REALTIME_TURN_URLS", ""))
+    turn = _urls_of(known, "REALTIME_TURN_URLS")
     if turn:
         secret = known.get("REALTIME_TURN_SECRET", "")
         if secret:
@@ -203,6 +202,18 @@ def _field(answer: Mapping[str, Any], name: str) -> Any:
     if name not in answer:
         raise ArgumentError("answer", dict(answer), f"the provider's answer, with {name!r} in it")
     return answer[name]
+
+
+def _urls_of(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+    urls = _split(environment.get(variable, ""))
+    for url in urls:
+        _check_url(variable, url)
+    return urls
+
+
+def _check_url(name: str, url: str) -> None:
+    if not url.startswith(_SCHEMES):
+        raise ArgumentError(name, url, "a URL of scheme stun, stuns, turn or turns")
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -123,6 +123,12 @@ async def test_a_function_gives_servers_anew_for_each_call():
     assert await resolve_ice_servers(lambda: [STUN], "192.0.2.1") == (STUN,)
 
 
+@pytest.mark.parametrize("variable", ["REALTIME_STUN_URLS", "REALTIME_TURN_URLS"])
+def test_a_url_in_the_environment_that_is_none_is_told_with_its_variable(variable):
+    with pytest.raises(ArgumentError, match=f"{variable} must be a URL of scheme stun, .* not 'turn.example'"):
+        environment_ice_servers({variable: "stun:stun.example, turn.example"})
+
+
 async def test_without_any_the_environment_is_asked(monkeypatch):
     monkeypatch.setenv("REALTIME_STUN_URLS", "stun:stun.example:3478")
     assert await resolve_ice_servers(None, "192.0.2.1") == (STUN,)
