@@ -1,6 +1,6 @@
 """How things end: side by side, each within its time.
 
-Owns: `within`, `most_telling` and `as_lost`. Driven by `pipelines/runtime.py`, `pipelines/link.py` and `pipelines/connection.py`. It never decides what is to end.
+Owns: `within`, `most_telling`, `as_lost` and `is_cancelled`. Driven by `pipelines/runtime.py`, `pipelines/link.py` and `pipelines/connection.py`. It never decides what is to end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from realtime.errors import LinkLost, ModelError, RealtimeError
 
-__all__ = ["as_lost", "most_telling", "within"]
+__all__ = ["as_lost", "is_cancelled", "most_telling", "within"]
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,12 @@ async def within(seconds: float, *steps: Coroutine[Any, Any, None]) -> None:
     for task in tasks:
         if task.done() and not task.cancelled() and task.exception() is not None:
             logger.warning("a step of closing the session failed", exc_info=task.exception())
+
+
+def is_cancelled() -> bool:
+    """Whether somebody ends the running task, rather than what it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def as_lost(error: OSError) -> LinkLost:

@@ -16,7 +16,7 @@ from realtime.core.commands import ConfigureSession, CreateItem, LinkCommand
 from realtime.core.model_events import ExpiryAnnounced, ModelEvent, ModelFault, SessionReady, SessionUpdated
 from realtime.errors import LinkLost, ModelError
 from realtime.pipelines.clock import Clock, Deadline
-from realtime.pipelines.closing import as_lost
+from realtime.pipelines.closing import as_lost, is_cancelled
 from realtime.pipelines.rates import RateBridge
 from realtime.transports.websocket import Transport
 from realtime.wire.base import ResumableWire, Resumption, WireFormat
@@ -155,6 +155,10 @@ async def open_connection(
         raise LinkLost(f"the provider did not open a session within {patience_seconds:g} s") from None
     except OSError as error:
         raise as_lost(error) from error
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        raise LinkLost("what opens the connection was cancelled") from None
     _date(connection, model.capabilities, clock.now())
     return connection
 

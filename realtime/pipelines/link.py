@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from typing import Any
 
 from realtime.chat.messages import ImageContent
 from realtime.core.commands import AppendAudio, ConfigureSession, CreateItem, LinkCommand
@@ -24,7 +25,7 @@ from realtime.core.settings import ReconnectPolicy
 from realtime.errors import LinkLost, ModelError, RealtimeError, UserError
 from realtime.pipelines.backoff import Backoff
 from realtime.pipelines.clock import Clock, Deadline
-from realtime.pipelines.closing import most_telling
+from realtime.pipelines.closing import is_cancelled, most_telling
 from realtime.pipelines.connection import Connection, LinkModel, open_connection, refusal_of
 from realtime.pipelines.driver import Driver
 from realtime.pipelines.renewal import renew_in_time
@@ -251,8 +252,8 @@ class Link:
         end: RealtimeError = LinkLost("the connection was let go")
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._read(connection), name="realtime link reader")
-                group.create_task(self._write(connection), name="realtime link writer")
+                group.create_task(_told(self._read(connection)), name="realtime link reader")
+                group.create_task(_told(self._write(connection)), name="realtime link writer")
                 group.create_task(self._confirm(connection, opened), name="realtime link handshake")
                 group.create_task(self._watch_depth(), name="realtime link depth")
                 group.create_task(self._hang_up(old), name="realtime link hang-up")
@@ -413,6 +414,16 @@ def _apply(machine: SessionMachine, events: list[ModelEvent], now: float, faults
             machine.receive_model_event(event, now=now)
         except RealtimeError as error:  # one report that cannot be is no reason to lose those behind it
             faults.append(error)
+
+
+async def _told(work: Coroutine[Any, Any, None]) -> None:
+    """What a transport waits for and somebody cancels is a connection that was lost: a task group would not say so."""
+    try:
+        await work
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        raise LinkLost("what the connection waited for was cancelled") from None
 
 
 def _reason(error: BaseException) -> str:

@@ -438,6 +438,51 @@ async def test_an_os_error_of_the_applications_transport_is_a_connection_that_wa
         assert model.connections == 2
 
 
+@pytest.mark.parametrize("method", ["send", "receive"])
+async def test_what_the_applications_transport_cancels_within_itself_is_a_connection_that_was_lost(obliging, method):
+    """A task of its own, perhaps; the session would hear nothing any more, and say nothing of it."""
+    model = obliging("One.", "Two.")
+    ours = model.open
+    broken: list[Any] = []
+
+    async def open() -> Any:
+        transport = await ours()
+        if not broken:
+            broken.append(transport)
+            sound = getattr(transport, method)
+
+            async def fail(*given: Any) -> Any:
+                done = await sound(*given)
+                if "response." in str(given or done):
+                    raise asyncio.CancelledError
+                return done
+
+            setattr(transport, method, fail)
+        return transport
+
+    model.open = open
+    async with RealtimeSession(model, reconnect=ReconnectPolicy(first_delay_seconds=0.001)) as session:
+        events = aiter(session)
+        await session.send("a")
+        async with asyncio.timeout(60):
+            while not isinstance(await anext(events), Reconnected):
+                pass
+        assert model.connections == 2
+
+
+async def test_what_the_applications_model_cancels_as_it_opens_is_told_as_lost(obliging):
+    """It would be waited for for ever."""
+    model = obliging()
+
+    async def open() -> Any:
+        raise asyncio.CancelledError
+
+    model.open = open
+    with pytest.raises(LinkLost, match="cancelled"):
+        async with asyncio.timeout(60), RealtimeSession(model):
+            pass
+
+
 async def test_an_os_error_of_the_applications_model_is_told_as_lost(obliging):
     """By our name for it; the error itself is the cause."""
     model = obliging()
