@@ -102,7 +102,7 @@ def starting_point(
     if len(names) > 1:
         raise ArgumentError(names[1], given[names[1]], f"left out when {names[0]} is given")
     if context is not None:
-        check_type("context", context, ChatContext, "a ChatContext")
+        check_type("context", context, ChatContext, "a ChatContext (ChatContext.from_dict reads a saved one)")
         return context, Conversation()
     if conversation is not None:
         check_type("conversation", conversation, Conversation, "a Conversation")

@@ -25,6 +25,11 @@ from realtime.errors import ArgumentError, SessionClosed, UserError
 def greet() -> None: ...
 
 
+def test_a_saved_context_that_was_not_read_is_refused_with_what_reads_it(obliging):
+    with pytest.raises(ArgumentError, match=r"context must be a ChatContext \(ChatContext\.from_dict reads"):
+        RealtimeSession(obliging(), context=ChatContext().to_dict())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("argument", "value"),
     [
