@@ -260,6 +260,8 @@ class ReplyQueue:
             finished = reply.ended and reply.waiting * 2 == len(pcm)
             if finished:  # what came before the last piece is told by itself
                 self._tell_of(reply)
+                if self._playing is not reply:  # whoever was told has stopped it
+                    continue
             start = reply.taken
             self.waiting -= len(pcm) // 2
             reply.drop(len(pcm) // 2)

@@ -146,3 +146,19 @@ def test_what_was_taken_is_reported_before_the_rest_is_thrown_away(end):
     end(queue)
     queue.tell()
     assert reports == [("one", 20, False), ("one", 60, False)]
+
+
+def test_whoever_is_told_before_the_last_piece_may_stop_the_reply():
+    queue: ReplyQueue
+
+    def stop_at_the_end(reply_id: str, played_ms: int, finished: bool) -> int:
+        if played_ms == 40 and not finished:
+            queue.stop_reply(reply_id)
+        return 10_000
+
+    queue = ReplyQueue(24_000, stop_at_the_end, 900.0)
+    queue.push("one", SOUND[: 480 * 3 * 2])
+    queue.end("one")
+    assert [queue.take() is not None for _ in range(3)] == [True, True, False]
+    assert queue.waiting == 0
+    assert queue.played_samples("one") == 480 * 2
