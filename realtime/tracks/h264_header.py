@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["FINE", "is_fine_key", "key_quantizer"]
+__all__ = ["COARSE", "FINE", "is_coarse_key", "is_fine_key", "key_quantizer"]
 
 FINE = 26
 """A key frame that is quantized no coarser is as good a picture as those after it (docs/frame-cost.md)."""
+COARSE = 35
+"""One that is quantized no finer is a poor picture, and so are those of the next second."""
 
 _COARSEST = 51
 _IDR, _SPS, _PPS, _STAP_A, _FU_A = 5, 7, 8, 24, 28
@@ -90,6 +92,16 @@ def is_fine_key(payloads: Sequence[bytes]) -> bool:
     """
     quantizer = key_quantizer(payloads)
     return quantizer is not None and quantizer <= FINE
+
+
+def is_coarse_key(payloads: Sequence[bytes]) -> bool:
+    """Whether a key frame says of itself that it is a poor picture.
+
+    Args:
+        payloads: Its RTP payloads, parameter sets and all.
+    """
+    quantizer = key_quantizer(payloads)
+    return quantizer is not None and quantizer >= COARSE
 
 
 def key_quantizer(payloads: Sequence[bytes]) -> int | None:

@@ -17,6 +17,8 @@ _MAX_DELAY_SECONDS = 0.3
 """A sender that takes longer is not waited for in advance."""
 _FIRST_DELAY_SECONDS = 0.05
 """What is expected of a sender that was never asked."""
+_COARSE_IN_A_ROW = 2
+"""One alone may be the first of a stream, whose encoder is still looking for its rate."""
 _SLOWER, _FASTER = 0.5, 0.25
 """By which share of the difference an answer changes what is expected: one that comes too late costs a late picture, one that
 comes early only the decoding of a few more frames."""
@@ -31,7 +33,7 @@ class KeyRequests:
         delay_seconds: How long an answer takes, about, in media time: from the newest frame at the request to the key frame.
     """
 
-    __slots__ = ("_ask", "_asked_at", "_asked_seconds", "_last", "answers", "count", "delay_seconds")
+    __slots__ = ("_ask", "_asked_at", "_asked_seconds", "_coarse", "_last", "answers", "count", "delay_seconds")
 
     def __init__(self, ask: Callable[[], None]) -> None:
         """Nothing was asked for yet.
@@ -42,6 +44,7 @@ class KeyRequests:
         self._ask = ask
         self._asked_at: float | None = None
         self._asked_seconds = 0.0
+        self._coarse = 0
         self._last = float("-inf")
         self.count = 0
         self.answers = False
@@ -51,6 +54,11 @@ class KeyRequests:
     def is_pending(self) -> bool:
         """Whether a key frame was asked for that has not come."""
         return self._asked_at is not None
+
+    @property
+    def are_costly(self) -> bool:
+        """The last answers were so coarse that the pictures are better without."""
+        return self._coarse >= _COARSE_IN_A_ROW
 
     def ask(self, now: float, media_seconds: float) -> None:
         """Ask, unless that was done just now.
@@ -68,14 +76,20 @@ class KeyRequests:
         self.count += 1
         self._ask()
 
-    def receive_key(self, media_seconds: float) -> None:
+    def forget_coarse(self) -> None:
+        """What the last answers were like does not count any more."""
+        self._coarse = 0
+
+    def receive_key(self, media_seconds: float, *, is_coarse: bool = False) -> None:
         """A key frame came, asked for or not.
 
         Args:
             media_seconds: Its media time.
+            is_coarse: It is a poor picture, by what it says of itself.
         """
         if self._asked_at is None:
             return
+        self._coarse = self._coarse + 1 if is_coarse else 0
         self._asked_at = None
         self.answers = True
         waited = min(max(media_seconds - self._asked_seconds, 0.0), _MAX_DELAY_SECONDS)

@@ -30,6 +30,10 @@ SETTLED_FRAMES = {"vp8": 1, "h264": 2}
 """So many frames after a key frame the picture is as good as it gets soon (docs/frame-cost.md) …"""
 _IS_FINE_KEY = {"vp8": vp8_header.is_fine_key, "h264": h264_header.is_fine_key}
 """… unless the key frame says that it is fine; …"""
+_IS_COARSE_KEY = {"h264": h264_header.is_coarse_key}
+"""Asking costs a sender bits. One whose answers are so coarse that a second does not make it good (docs/frame-cost.md) is not asked …"""
+_REST_SECONDS = 30.0
+"""… for so long, and every frame is decoded: then its rate may be another."""
 SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
 CHEAP_FRAMES = 8
@@ -79,6 +83,7 @@ class VideoIntake:
         "_missing_at",
         "_pts",
         "_requests",
+        "_rests_until",
         "_settling",
         "_sink",
         "_size",
@@ -127,6 +132,8 @@ class VideoIntake:
         self._lull_end = 0.0
         """… up to this media time, in ticks."""
         self._requests = KeyRequests(feedback.request_key_frame)
+        self._rests_until: float | None = None
+        """Every frame is decoded up to then, because asking costs too much; None: not for that reason."""
         self._gap_since: float | None = None
         self._missing_at = 0.0
         self.frames = 0
@@ -148,6 +155,7 @@ class VideoIntake:
         self._sink = sink
         self._lull = None
         self._decodes_all = decodes_all
+        self._rests_until = None
         self._wanted_since = None
         if sink is None:
             self._chain = None
@@ -161,12 +169,14 @@ class VideoIntake:
             also_to: Takes each picture.
         """
         self._decodes_all = True
+        self._rests_until = None
         self._lull = None
         self._also_to = also_to
 
     def decode_wanted(self, *, decodes_all: bool = False) -> None:
         """Nobody reads the track itself any more; whoever looks wants every frame, or not."""
         self._decodes_all = decodes_all
+        self._rests_until = None
         self._also_to = None
 
     # -- packets --------------------------------------------------------------------------------------------------------
@@ -312,10 +322,21 @@ class VideoIntake:
             if self._decodes_all and self._chain is not None and not self._worker.is_at(self._chain):
                 self.undecoded += len(self._chain.frames)  # the worker, behind, never came to it
             self._chain = FrameChain(self._codec, [chained])
-            self._settling = 0 if _IS_FINE_KEY[self._codec](frame.payloads) else SETTLED_FRAMES[self._codec]
-            self._requests.receive_key(self._pts / CLOCK_HZ)
+            is_fine = _IS_FINE_KEY[self._codec](frame.payloads)
+            self._settling = 0 if is_fine else SETTLED_FRAMES[self._codec]
+            self._receive_key(frame, now, is_fine=is_fine)
         elif self._chain is not None:
             self._lengthen(self._chain, chained)
+
+    def _receive_key(self, frame: EncodedFrame, now: float, *, is_fine: bool) -> None:
+        """A key frame came, asked for or not: is it worth asking?"""
+        judge = None if is_fine else _IS_COARSE_KEY.get(self._codec)
+        requests = self._requests
+        requests.receive_key(self._pts / CLOCK_HZ, is_coarse=judge is not None and judge(frame.payloads))
+        if requests.are_costly and not self._decodes_all:
+            logger.info("a sender's %s key frames are coarse when asked for; all frames are decoded", self._codec)
+            requests.forget_coarse()
+            self._decodes_all, self._rests_until = True, now + _REST_SECONDS
 
     def _lengthen(self, chain: FrameChain, chained: ChainedFrame) -> None:
         # hot path: every frame
@@ -331,6 +352,8 @@ class VideoIntake:
         """The newest frame came: is it, or one soon after it, wanted?"""
         # hot path: every frame that may be wanted
         self._lull = None
+        if self._rests_until is not None and now >= self._rests_until:
+            self._decodes_all, self._rests_until = False, None
         pts_ms = self._pts_ms()
         lead = self._lead_seconds()
         is_soon_due = self._decodes_all or sink.is_due(pts_ms + round(lead * 1000))

@@ -78,3 +78,15 @@ def test_time_stamps_that_go_back_are_no_delay(requests):
     requests.ask(0.0, 9.0)
     requests.receive_key(1.0)
     assert 0.0 <= requests.delay_seconds <= 0.05
+
+
+def test_two_coarse_answers_in_a_row_cost_more_than_they_give(requests):
+    told = []
+    for second, is_coarse in enumerate([True, False, True, True]):
+        requests.ask(float(second), float(second))
+        requests.receive_key(second + 0.1, is_coarse=is_coarse)
+        requests.receive_key(second + 0.2, is_coarse=not is_coarse)  # that nobody asked for
+        told.append(requests.are_costly)
+    assert told == [False, False, False, True]
+    requests.forget_coarse()
+    assert not requests.are_costly

@@ -386,6 +386,38 @@ def test_a_sender_that_never_answers_is_decoded_as_a_whole(codec):
     assert max(b - a for a, b in pairwise(call.shown())) <= 100
 
 
+def test_a_sender_whose_answers_are_coarse_is_left_in_peace_for_half_a_minute(monkeypatch):
+    """A picture from the stream that nobody asks is better by several dB; its rate may be another later."""
+    monkeypatch.setattr(h264_header, "FINE", -1)
+    monkeypatch.setattr(h264_header, "COARSE", 0)
+    call = Call("h264")
+    call.every(1.0)
+    call.go(FPS * 3)
+    assert len(call.camera.requests) == 2
+    shown = len(call.eye.pictures)
+    call.go(FPS * 28)
+    assert len(call.camera.requests) == 2
+    assert len(call.eye.pictures) == shown + FPS * 28  # every frame, right and in order
+    assert [b - a for a, b in pairwise(call.shown()[shown:])] == [1] * (FPS * 28 - 1)
+    monkeypatch.setattr(h264_header, "COARSE", 52)
+    call.go(FPS * 10)
+    assert len(call.camera.requests) >= 8
+    assert all(28 <= b - a <= 32 for a, b in pairwise(call.shown()[-4:]))
+
+
+def test_whoever_looks_next_is_not_bound_by_what_the_last_answers_were_like(monkeypatch):
+    monkeypatch.setattr(h264_header, "FINE", -1)
+    monkeypatch.setattr(h264_header, "COARSE", 0)
+    call = Call("h264")
+    call.every(1.0)
+    call.go(FPS * 3)
+    call.intake.use(None)
+    call.intake.use(call.eye, decodes_all=True)
+    call.go(FPS * 31)
+    assert len(call.camera.requests) == 3  # the last one for a frame to begin with
+    assert len(call.eye.pictures) > FPS * 30
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_request_that_was_lost_is_repeated(codec):
     call = Call(codec)
