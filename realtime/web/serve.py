@@ -14,10 +14,10 @@ import ipaddress
 import secrets
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from realtime.chat.window import ContextWindow
 from realtime.command_line import CommandParser, count_or_any, number_or_any, path
@@ -75,6 +75,8 @@ class ServeOptions:
     """For https: other machines' browsers give no microphone to a page without it."""
     ssl_keyfile: Path | None = None
     """For https."""
+    loop: Literal["asyncio", "uvloop"] = "asyncio"
+    """The event loop that everything runs on."""
 
     def __post_init__(self) -> None:
         """Check what the system would refuse with other words."""
@@ -129,6 +131,8 @@ def _parser() -> CommandParser:
         help="how long calls may go on after SIGTERM (default: 30)")  # fmt: skip
     add("--ssl-certfile", type=path, metavar="FILE", help="for https")
     add("--ssl-keyfile", type=path, metavar="FILE", help="for https")
+    add("--loop", choices=("asyncio", "uvloop"), default=defaults.loop,
+        help="the event loop; uvloop takes a tenth less of the processor (default: asyncio)")  # fmt: skip
     return parser
 
 
@@ -151,7 +155,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = _parser()
     given = parser.parse_args(list(arguments))
     with _naming_options(parser, given):
-        return asyncio.run(serve(_options(given)))
+        options = _options(given)
+        with asyncio.Runner(loop_factory=_loop_factory(options.loop)) as runner:
+            return runner.run(serve(options))
+
+
+def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if name == "asyncio":
+        return None
+    try:
+        import uvloop  # noqa: PLC0415  (an extra)
+    except ImportError as error:
+        raise MissingExtraError("--loop uvloop", extra="fast", package="uvloop") from error
+    return uvloop.new_event_loop
 
 
 async def serve(options: ServeOptions) -> int:

@@ -23,8 +23,9 @@ from websockets.sync.client import connect
 
 from realtime import RealtimeSession
 from realtime.cli import main as run_command
-from realtime.errors import UserError
+from realtime.errors import MissingExtraError, UserError
 from realtime.web import IceServer, WebLimits, app
+from realtime.web import serve as serving
 from realtime.web.serve import ServeOptions, _check_certificate, _greeting, _ice_servers, main, parse_options
 from realtime.web.server import WebServer
 
@@ -67,8 +68,9 @@ def start(llm_url: str) -> Iterator[Callable[..., Started]]:
 
 
 @pytest.mark.local
-def test_a_typed_call_is_answered_and_a_signal_lets_it_end_first(start: Callable[..., Started]) -> None:
-    process, url = start("--drain-seconds", "50")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_typed_call_is_answered_and_a_signal_lets_it_end_first(start: Callable[..., Started], loop: str) -> None:
+    process, url = start("--drain-seconds", "50", "--loop", loop)
     with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
         assert json.load(answer) == {"status": "ok", "calls": 0}
     with connect(url.replace("http", "ws") + "call", proxy=None) as page:
@@ -239,6 +241,21 @@ def test_servers_of_the_environment_are_read_for_each_call_and_checked_at_the_st
     monkeypatch.setenv("REALTIME_ICE_SERVERS", "nonsense")
     with pytest.raises(UserError, match="REALTIME_ICE_SERVERS"):
         _ice_servers(ServeOptions())
+
+
+def test_the_loop_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    async def note(options: ServeOptions) -> int:
+        ran.append(f"{options.loop} {type(asyncio.get_running_loop()).__module__}")
+        return 0
+
+    monkeypatch.setattr(serving, "serve", note)
+    assert main([]) == main(["--loop", "uvloop"]) == 0
+    assert ran == ["asyncio asyncio.unix_events", "uvloop uvloop"]
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    with pytest.raises(MissingExtraError, match=r"--loop uvloop needs uvloop: pip install 'realtime-session\[fast\]'"):
+        main(["--loop", "uvloop"])
 
 
 def test_options_have_the_defaults_of_the_help() -> None:
