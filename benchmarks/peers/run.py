@@ -4,9 +4,9 @@ Each is called by the same user in another process (Opus, VP8 720p30 at 1.5 Mbit
 turns one picture a second into a 1024×1024 JPEG, and speaks without a pause. Counted is processor time of the called process, threads
 included, per second of call. Ours is measured twice: the media path alone, which is as much as the others' transports do, and the whole
 session, with the conversation and the model's wire messages. The others run in environments of their own, made on the first run; they turn pictures into JPEGs with Pillow.
-The sides take turns, and the median of the rounds counts.
+The sides take turns, on the same kind of event loop, and the median of the rounds counts.
 
-Run:  python benchmarks/peers/run.py [--calls 3] [--seconds 8] [--rounds 3] [--only session,plain,…] [--check]
+Run:  python benchmarks/peers/run.py [--calls 3] [--seconds 8] [--rounds 3] [--only session,plain,…] [--loop uvloop] [--check]
 """
 
 from __future__ import annotations
@@ -41,14 +41,12 @@ class Side:
     name: str
     script: str
     environment: str = ""
-    loop: str = "asyncio"
     way: str = ""
 
 
 SIDES = [
     Side("media", "realtime.tracks + realtime.media", "media_call.py", way="ours"),
     Side("session", "realtime.RealtimeSession", "session_call.py"),
-    Side("session-uvloop", "realtime.RealtimeSession on uvloop", "session_call.py", loop="uvloop"),
     Side("plain", "plain aiortc + Pillow", "media_call.py", way="plain"),
     Side("pipecat", "Pipecat SmallWebRTC", "pipecat_call.py", environment="pipecat"),
     Side("fastrtc", "FastRTC", "fastrtc_call.py", environment="fastrtc"),
@@ -62,19 +60,19 @@ def interpreter_of(side: Side) -> str:
     home = ENVIRONMENTS / side.environment
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     ready = home / "ready"
-    if not ready.exists():
+    requirements = HERE / f"requirements-{side.environment}.txt"
+    if not ready.exists() or ready.read_text() != requirements.read_text():
         print(f"making the environment of {side.name}", file=sys.stderr)
         venv.create(home, with_pip=True, clear=True)
-        requirements = HERE / f"requirements-{side.environment}.txt"
         subprocess.run([python, "-m", "pip", "install", "-q", "-r", requirements], check=True)
-        ready.touch()
+        ready.write_text(requirements.read_text())
     return str(python)
 
 
-def measure(side: Side, calls: int, seconds: float, whole: float) -> dict[str, Any]:
+def measure(side: Side, loop: str, calls: int, seconds: float, whole: float) -> dict[str, Any]:
     """Call one side; its figures. A run in which the machine was too busy for the work does not count."""
     command = [interpreter_of(side), str(HERE / side.script), sys.executable, str(calls), str(seconds)]
-    environment = {**os.environ, "BENCHMARK_LOOP": side.loop, "BENCHMARK_WAY": side.way}
+    environment = {**os.environ, "BENCHMARK_LOOP": loop, "BENCHMARK_WAY": side.way}
     for _ in range(ATTEMPTS):
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         figures = json.loads(done.stdout.splitlines()[-1])
@@ -84,12 +82,6 @@ def measure(side: Side, calls: int, seconds: float, whole: float) -> dict[str, A
     raise SystemExit(f"{side.name} could not do the work: is the machine busy?")
 
 
-def has_uvloop() -> bool:
-    return (
-        subprocess.run([sys.executable, "-c", "import uvloop"], stderr=subprocess.DEVNULL, check=False).returncode == 0
-    )
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=3, help="at once")
@@ -97,14 +89,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="keys, separated by commas")
     parser.add_argument("--whole", type=float, default=WHOLE, help="the share of the work that a round must have done")
+    parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio", help="what all of them run on")
     parser.add_argument("--check", action="store_true", help="end with 1 if a goal is missed")
     given = parser.parse_args()
     wanted = given.only.split(",") if given.only else [side.key for side in SIDES]
-    sides = [side for side in SIDES if side.key in wanted and (side.loop != "uvloop" or has_uvloop())]
+    sides = [side for side in SIDES if side.key in wanted]
     rounds: dict[str, list[dict[str, Any]]] = {side.key: [] for side in sides}
     for _ in range(given.rounds):
         for side in sides:
-            rounds[side.key].append(measure(side, given.calls, given.seconds, given.whole))
+            rounds[side.key].append(measure(side, given.loop, given.calls, given.seconds, given.whole))
     cost = {key: statistics.median(each["cpu_ms"] for each in found) for key, found in rounds.items()}
     print(
         "| | CPU ms per second | times media | times session | heard s/s | pictures/s | loop lag p50 / p99 / p99.9 ms | memory MB |"

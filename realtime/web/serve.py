@@ -132,7 +132,7 @@ def _parser() -> CommandParser:
     add("--ssl-certfile", type=path, metavar="FILE", help="for https")
     add("--ssl-keyfile", type=path, metavar="FILE", help="for https")
     add("--loop", choices=("asyncio", "uvloop"), default=defaults.loop,
-        help="the event loop; uvloop takes a tenth less of the processor (default: asyncio)")  # fmt: skip
+        help="the event loop; uvloop takes less of some processors (default: asyncio)")  # fmt: skip
     return parser
 
 
