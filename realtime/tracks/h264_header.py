@@ -1,6 +1,6 @@
 """What an H.264 key frame says of itself before it is decoded: how finely it is quantized.
 
-Owns: `is_fine_key` and `key_quantizer`, which read as much of parameter sets and slice headers as lies before the quantizer (ITU-T
+Owns: `key_grade` and `key_quantizer`, which read as much of parameter sets and slice headers as lies before the quantizer (ITU-T
 H.264, sections 7.3.2.1, 7.3.2.2 and 7.3.3) out of RTP payloads (RFC 6184). Driven by `sampled_decode`, once for a key frame. It decodes no pixel and
 takes anything for a frame.
 """
@@ -8,9 +8,9 @@ takes anything for a frame.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-__all__ = ["COARSE", "FINE", "is_coarse_key", "is_fine_key", "key_quantizer"]
+__all__ = ["COARSE", "FINE", "key_grade", "key_quantizer"]
 
 FINE = 26
 """A key frame that is quantized no coarser is as good a picture as those after it (docs/frame-cost.md)."""
@@ -84,24 +84,16 @@ class _Bits:
         return (value + 1) // 2 if value % 2 else -value // 2
 
 
-def is_fine_key(payloads: Sequence[bytes]) -> bool:
-    """Whether a key frame says of itself that it is a good picture.
+def key_grade(payloads: Sequence[bytes]) -> Literal["fine", "fair", "coarse"]:
+    """How good a picture a key frame says that it is; fair, if it does not say.
 
     Args:
         payloads: Its RTP payloads, parameter sets and all.
     """
     quantizer = key_quantizer(payloads)
-    return quantizer is not None and quantizer <= FINE
-
-
-def is_coarse_key(payloads: Sequence[bytes]) -> bool:
-    """Whether a key frame says of itself that it is a poor picture.
-
-    Args:
-        payloads: Its RTP payloads, parameter sets and all.
-    """
-    quantizer = key_quantizer(payloads)
-    return quantizer is not None and quantizer >= COARSE
+    if quantizer is None:
+        return "fair"
+    return "fine" if quantizer <= FINE else "coarse" if quantizer >= COARSE else "fair"
 
 
 def key_quantizer(payloads: Sequence[bytes]) -> int | None:

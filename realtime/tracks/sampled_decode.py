@@ -28,14 +28,13 @@ logger = logging.getLogger("realtime.tracks.sampled_decode")
 
 SETTLED_FRAMES = {"vp8": 1, "h264": 2}
 """So many frames after a key frame the picture is as good as it gets soon (docs/frame-cost.md) …"""
-_IS_FINE_KEY = {"vp8": vp8_header.is_fine_key, "h264": h264_header.is_fine_key}
+_KEY_GRADE = {"vp8": vp8_header.key_grade, "h264": h264_header.key_grade}
 """… unless the key frame says that it is fine; …"""
-_IS_COARSE_KEY = {"h264": h264_header.is_coarse_key}
-"""Asking costs a sender bits. One whose answers are so coarse that a second does not make it good (docs/frame-cost.md) is not asked …"""
-_REST_SECONDS = 30.0
-"""… for so long, and every frame is decoded: then its rate may be another."""
 SETTLED_SECONDS = 0.150
 """… or after so long, for senders of few frames a second."""
+_REST_SECONDS = 30.0
+"""Asking costs a sender bits. One of whose answers two in a row are so coarse that a second does not make them good (docs/frame-cost.md) is not
+asked for so long, and every frame is decoded: then its rate may be another."""
 CHEAP_FRAMES = 8
 """As many frames are decoded to get at a picture without asking for a key frame: as much work as asking."""
 CHAIN_FRAMES = 90
@@ -322,21 +321,18 @@ class VideoIntake:
             if self._decodes_all and self._chain is not None and not self._worker.is_at(self._chain):
                 self.undecoded += len(self._chain.frames)  # the worker, behind, never came to it
             self._chain = FrameChain(self._codec, [chained])
-            is_fine = _IS_FINE_KEY[self._codec](frame.payloads)
-            self._settling = 0 if is_fine else SETTLED_FRAMES[self._codec]
-            self._receive_key(frame, now, is_fine=is_fine)
+            grade = _KEY_GRADE[self._codec](frame.payloads)
+            self._settling = 0 if grade == "fine" else SETTLED_FRAMES[self._codec]
+            self._requests.receive_key(self._pts / CLOCK_HZ, is_coarse=grade == "coarse")
+            if self._requests.are_costly and not self._decodes_all:
+                self._rest(now)
         elif self._chain is not None:
             self._lengthen(self._chain, chained)
 
-    def _receive_key(self, frame: EncodedFrame, now: float, *, is_fine: bool) -> None:
-        """A key frame came, asked for or not: is it worth asking?"""
-        judge = None if is_fine else _IS_COARSE_KEY.get(self._codec)
-        requests = self._requests
-        requests.receive_key(self._pts / CLOCK_HZ, is_coarse=judge is not None and judge(frame.payloads))
-        if requests.are_costly and not self._decodes_all:
-            logger.info("a sender's %s key frames are coarse when asked for; all frames are decoded", self._codec)
-            requests.forget_coarse()
-            self._decodes_all, self._rests_until = True, now + _REST_SECONDS
+    def _rest(self, now: float) -> None:
+        logger.info("a sender's %s key frames are coarse when asked for; all frames are decoded", self._codec)
+        self._requests.forget_coarse()
+        self._decodes_all, self._rests_until = True, now + _REST_SECONDS
 
     def _lengthen(self, chain: FrameChain, chained: ChainedFrame) -> None:
         # hot path: every frame

@@ -8,9 +8,9 @@ key frame, and by `picture_decoder`. It decodes no pixel and takes anything for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-__all__ = ["COARSEST", "FAINT", "FINE", "KeyHeader", "frame_of", "is_faintly_filtered", "is_fine_key", "key_header"]
+__all__ = ["COARSEST", "FAINT", "FINE", "KeyHeader", "frame_of", "is_faintly_filtered", "key_grade", "key_header"]
 
 FINE = 24
 """A key frame that is quantized no coarser is as good a picture as those after it (docs/frame-cost.md)."""
@@ -104,13 +104,13 @@ class _Bits:
         return -value if self.number(1) else value
 
 
-def is_fine_key(payloads: Sequence[bytes]) -> bool:
-    """Whether a key frame says of itself that it is a good picture.
+def key_grade(payloads: Sequence[bytes]) -> Literal["fine", "fair"]:
+    """How good a picture a key frame says that it is.
 
     Args:
         payloads: Its RTP payloads.
     """
-    return _header_in(payloads[0]).quantizer <= FINE
+    return "fine" if _header_in(payloads[0]).quantizer <= FINE else "fair"
 
 
 def is_faintly_filtered(payloads: Sequence[bytes]) -> bool:

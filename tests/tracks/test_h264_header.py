@@ -13,7 +13,7 @@ from aiortc.codecs.h264 import H264Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realtime.tracks.h264_header import FINE, is_fine_key, key_quantizer
+from realtime.tracks.h264_header import COARSE, FINE, key_grade, key_quantizer
 
 HIGH, BASELINE = 100, 66
 
@@ -241,6 +241,8 @@ def test_of_parameter_sets_no_more_are_read_than_frames_have():
 
 
 def test_a_fine_key_frame_is_told_from_a_coarse_one():
-    assert is_fine_key(payloads(encoded("baseline", FINE)))
-    assert not is_fine_key(payloads(encoded("baseline", FINE + 1)))
-    assert not is_fine_key([])
+    assert key_grade(payloads(encoded("baseline", FINE))) == "fine"
+    assert key_grade(payloads(encoded("baseline", FINE + 1))) == "fair"
+    assert key_grade(payloads(encoded("baseline", COARSE - 1))) == "fair"
+    assert key_grade(payloads(encoded("baseline", COARSE))) == "coarse"
+    assert key_grade([]) == "fair"

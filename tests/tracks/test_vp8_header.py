@@ -19,7 +19,7 @@ from realtime.tracks.vp8_header import (
     KeyHeader,
     frame_of,
     is_faintly_filtered,
-    is_fine_key,
+    key_grade,
     key_header,
 )
 
@@ -171,8 +171,8 @@ def test_anything_may_come(frame):
 
 
 def test_a_fine_key_frame_is_told_from_a_coarse_one():
-    assert is_fine_key([b"\x10" + header(FINE)])
-    assert not is_fine_key([b"\x10" + header(FINE + 1)])
+    assert key_grade([b"\x10" + header(FINE)]) == "fine"
+    assert key_grade([b"\x10" + header(FINE + 1)]) == "fair"
 
 
 def test_a_faintly_filtered_key_frame_is_told_from_others():
@@ -186,7 +186,7 @@ def test_a_faintly_filtered_key_frame_is_told_from_others():
 
 @given(st.binary(max_size=30))
 def test_any_payload_may_come(payload):
-    assert is_fine_key([payload]) in (True, False)
+    assert key_grade([payload]) in ("fine", "fair")
     assert is_faintly_filtered([payload, payload]) in (True, False)
 
 
