@@ -403,11 +403,8 @@ async def test_a_function_put_in_place_of_a_models_method_is_told_by_its_own_nam
             pass
 
 
-@pytest.mark.parametrize("error", [ConnectionResetError("reset"), ssl.SSLError("bad record"), TimeoutError()], ids=repr)
-@pytest.mark.parametrize("method", ["send", "receive", "aclose"])
-async def test_an_os_error_of_the_applications_transport_is_a_connection_that_was_lost(obliging, method, error):
-    """As docs/howto-testing.md promises."""
-    model = obliging("One.", "Two.")
+def break_first_transport(model: Any, method: str, error: BaseException) -> None:
+    """A method of its first transport does its work, and raises: when it closes, or once a reply is under way."""
     ours = model.open
     broken: list[Any] = []
 
@@ -427,6 +424,14 @@ async def test_an_os_error_of_the_applications_transport_is_a_connection_that_wa
         return transport
 
     model.open = open
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError("reset"), ssl.SSLError("bad record"), TimeoutError()], ids=repr)
+@pytest.mark.parametrize("method", ["send", "receive", "aclose"])
+async def test_an_os_error_of_the_applications_transport_is_a_connection_that_was_lost(obliging, method, error):
+    """As docs/howto-testing.md promises."""
+    model = obliging("One.", "Two.")
+    break_first_transport(model, method, error)
     async with RealtimeSession(model, reconnect=ReconnectPolicy(first_delay_seconds=0.001)) as session:
         events = aiter(session)
         if method == "aclose":
@@ -442,25 +447,7 @@ async def test_an_os_error_of_the_applications_transport_is_a_connection_that_wa
 async def test_what_the_applications_transport_cancels_within_itself_is_a_connection_that_was_lost(obliging, method):
     """A task of its own, perhaps; the session would hear nothing any more, and say nothing of it."""
     model = obliging("One.", "Two.")
-    ours = model.open
-    broken: list[Any] = []
-
-    async def open() -> Any:
-        transport = await ours()
-        if not broken:
-            broken.append(transport)
-            sound = getattr(transport, method)
-
-            async def fail(*given: Any) -> Any:
-                done = await sound(*given)
-                if "response." in str(given or done):
-                    raise asyncio.CancelledError
-                return done
-
-            setattr(transport, method, fail)
-        return transport
-
-    model.open = open
+    break_first_transport(model, method, asyncio.CancelledError())
     async with RealtimeSession(model, reconnect=ReconnectPolicy(first_delay_seconds=0.001)) as session:
         events = aiter(session)
         await session.send("a")
